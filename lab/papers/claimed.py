@@ -2,12 +2,12 @@
 
 import unittest
 
-from . import plank
+from . import catalogue, luo, plank, zhou_speed
 from .claims import luo as of_luo
 from .claims import plank as of_plank
 from .claims import zhou as of_zhou
-from .claims.judge import Verdict, identity
-from .experiment import Cell, Effort, printed
+from .claims.judge import STORE, Verdict, identity
+from .experiment import Cell, Effort, Kind, printed
 
 QUICK = Effort(quick=True)
 
@@ -107,3 +107,36 @@ class Judged(unittest.TestCase):
 
     def test_a_claim_may_rest_on_a_record_of_another_document(self):
         self.assertEqual([identity("plank", "luo-disk"), identity("plank", "ones")], ["luo-disk", "plank-ones"])
+
+
+class Derived(unittest.TestCase):
+    """Tables that are derived from kept records."""
+
+    # Their cells have doubts of their own: two are measured while they are derived, and the third has the spread of all samples as its interval.
+    OWN = ("luo-table-5", "luo-peaks", "jugan-one-thread")
+
+    def test_figures_that_are_made_of_doubtful_ones_are_doubtful(self):
+        derived = [e for e in catalogue.EXPERIMENTS if e.kind is Kind.TIMED and e.derive and e.identity not in self.OWN]
+        self.assertGreater(len(derived), 30)
+        of_print = lambda found: found.column.startswith("theirs") or found.column in luo.MACHINES or found.column.startswith("blocks")
+        for experiment in derived:
+            cells = {name: STORE.read(catalogue.by_identity(name)).cells for name in experiment.sources}
+            doubtful = {name: [one._replace(doubt="too noisy") for one in found] for name, found in cells.items()}
+            plain = [one.place for one in experiment.derive(doubtful) if not one.doubt and not of_print(one)]
+            self.assertEqual(plain, [], experiment.identity)
+
+    def test_kept_tables_are_those_that_follow_from_the_kept_sources(self):
+        for name in ("zhou-table-3.10", "zhou-table-3.25", "zhou-table-4.4", "luo-table-7", "luo-table-8", "luo-figure-9", "plank-figure-encode-6-2", "plank-observations"):
+            experiment = catalogue.by_identity(name)
+            sources = {source: STORE.read(catalogue.by_identity(source)).cells for source in experiment.sources}
+            found, kept = list(experiment.derive(sources)), STORE.read(experiment).cells
+            self.assertEqual([(one.place, one.doubt, one.low is None) for one in found], [(one.place, one.doubt, one.low is None) for one in kept], name)
+            for one, other in zip(found, kept):
+                self.assertAlmostEqual(one.value, other.value, msg=f"{name} {one.place}")
+
+    def test_an_average_gain_has_an_interval_and_counts_its_doubtful_rows(self):
+        pairs = [(cell("", "", 1.2, 0.1), cell("", "", 1.0, 0.0)), (cell("", "", 1.0, 0.1, "too noisy"), cell("", "", 1.0, 0.0))]
+        (gain,) = zhou_speed.improvement("CRS", "i7", [*pairs, (None, pairs[0][1])])
+        self.assertEqual([round(value) for value in (gain.value, gain.low, gain.high)], [10, 0, 20])
+        self.assertEqual(gain.doubt, "1 of 2 rows too noisy")
+        self.assertEqual([*zhou_speed.improvement("CRS", "i7", [])], [])

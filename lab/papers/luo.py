@@ -109,8 +109,8 @@ def improved(row: str, spec: str, cells: list[Cell], prefix: str, width: str) ->
         row, "improvement", spec, f"kernel={other},order={other_order},packet={packets[1]}", "--threads", 1, "--pass", "direct",
         "--kernel", kernel, "--order", order, "--packet", packets[0], "--set", set_bytes, "--reps", 2 * pairs.FEWEST,
     )  # fmt: skip
-    yield Cell(row, "new", ratio.speed, command=ratio.command)
-    yield Cell(row, "traditional", ratio.speed / ratio.value, command=ratio.command)
+    yield Cell(row, "new", ratio.speed, doubt=ratio.doubt, command=ratio.command)
+    yield Cell(row, "traditional", ratio.speed / ratio.value, doubt=ratio.doubt, command=ratio.command)
     yield in_percent(ratio)
     for name, cell in zip(("new", "traditional"), fastest):
         yield Cell(row, f"packet of the {name}", int(cell.row), command=cell.command)
@@ -141,7 +141,7 @@ def rdp_here(records: Records) -> Iterable[Cell]:
     """Table 7: RDP at its peak, by the second algorithm and compiled."""
     for column, curve in {"ours": "RDP: new", "compiled": f"RDP: {COMPILED}"}.items():
         fastest = peak(records["luo-figure-8"], curve)
-        yield Cell("here", column, fastest.speed, command=fastest.command)
+        yield Cell("here", column, fastest.speed, doubt=fastest.doubt, command=fastest.command)
 
 
 def improvement(new: float, traditional: float, write: float) -> float:
@@ -163,13 +163,15 @@ def write_speed(effort: Effort) -> Iterable[Cell]:
 
 def written(records: Records) -> Iterable[Cell]:
     """Table 8: the model with the speeds measured here."""
-    cells = {cell.column: cell.value for cell in records["luo-table-5"] if cell.row.startswith("here")}
+    cells = {cell.column: cell for cell in records["luo-table-5"] if cell.row.startswith("here")}
+    new, traditional = cells["new"], cells["traditional"]
     for disk in records["luo-disk"]:
         row = f"here, {disk.column}"
-        yield Cell(row, "new", cells["new"])
-        yield Cell(row, "traditional", cells["traditional"])
-        yield Cell(row, "write", disk.value)
-        yield Cell(row, "improvement", improvement(cells["new"], cells["traditional"], disk.value), doubt=disk.doubt)
+        doubt = "; ".join(dict.fromkeys(filter(None, (new.doubt, disk.doubt))))
+        yield new._replace(row=row)
+        yield traditional._replace(row=row)
+        yield Cell(row, "write", disk.value, doubt=disk.doubt)
+        yield Cell(row, "improvement", improvement(new.value, traditional.value, disk.value), doubt=doubt)
 
 
 def potential(records: Records) -> Iterable[Cell]:
@@ -177,12 +179,13 @@ def potential(records: Records) -> Iterable[Cell]:
     ours."""
     theirs = printed("luo-table-8")
     speeds = {name: tuple(float(theirs[name, column]) for column in ("new", "traditional", "write")) for name in MACHINES}
-    ours = {cell.column: cell.value for cell in records["luo-table-8"] if cell.row == "here, until on disk"}
-    speeds["here"] = ours["new"], ours["traditional"], ours["write"]
+    ours = {cell.column: cell for cell in records["luo-table-8"] if cell.row == "here, until on disk"}
+    speeds["here"] = tuple(ours[column].value for column in ("new", "traditional", "write"))
     for percent in range(0, 91, 10):
         slower, faster = 1 - percent / 100, 1 + percent / 100
         for name, (new, traditional, write) in speeds.items():
-            yield Cell(str(percent), name, improvement(new * slower, traditional * slower, write * faster))
+            doubt = ours["improvement"].doubt if name == "here" else ""
+            yield Cell(str(percent), name, improvement(new * slower, traditional * slower, write * faster), doubt=doubt)
 
 
 # The caches of table 4: first and second level of the Pentium 4 and of one core of the Core 2 Quad.

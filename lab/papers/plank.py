@@ -132,7 +132,7 @@ def by_width(records: Records, identity: str) -> Iterable[Cell]:
         name, _, w = cell.row.partition(", w = ")
         if w and cell.column != PACKET:
             yield cell._replace(row=w, column=f"{cell.column}: {name}")
-            yield Cell(w, f"{cell.column}, GB/s: {name}", cell.speed, command=cell.command)
+            yield Cell(w, f"{cell.column}, GB/s: {name}", cell.speed, doubt=cell.doubt, command=cell.command)
 
 
 # The talk's page on optimised Cauchy matrices: ones of a row of Q's bit matrix on average, for k = 14.

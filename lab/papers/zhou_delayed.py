@@ -4,7 +4,7 @@ import math
 from fractions import Fraction
 from typing import Iterable
 
-from .command import bench_cell, paritas, schedule, shown
+from .command import bench_cell, in_percent, paritas, schedule, shown
 from .experiment import Cell, Effort, Experiment, Kind, Point, Records, printed
 from .zhou import by_row, numbers, rows, rule_packet, set_and_reps, their_kernel
 
@@ -123,8 +123,9 @@ def table_4_4(records: Records) -> Iterable[Cell]:
         for column in (*OTHERS, "compiled (ours)"):
             if (row, column) in cells:
                 ours, base = cells[row, column], cells[row, "BB-DPG"]
-                doubt = "; ".join(filter(None, (ours.doubt, base.doubt)))
-                yield Cell(row, column, 100 * (ours.value / base.value - 1), doubt=doubt, command=ours.command)
+                doubt = "; ".join(dict.fromkeys(filter(None, (ours.doubt, base.doubt))))
+                ratio = Cell(row, column, ours.value / base.value, ours.low / base.high, ours.high / base.low, doubt=doubt, command=ours.command)
+                yield in_percent(ratio)
 
 
 def percents() -> dict[tuple[str, str], str]:

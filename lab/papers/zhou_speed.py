@@ -203,10 +203,17 @@ def of_fixed(records: Records, operation: str, table: str) -> Iterable[Cell]:
                 yield cells[place]._replace(row=row, column=column)
 
 
-def improvement(pairs: Iterable[tuple[Cell | None, Cell | None]]) -> float | None:
-    """Returns by how many percent the first of each pair is faster, on average; none without pairs."""
-    gains = [100 * (ours.value / theirs.value - 1) for ours, theirs in pairs if ours and theirs]
-    return mean(gains) if gains else None
+def improvement(name: str, column: str, pairs: Iterable[tuple[Cell | None, Cell | None]]) -> Iterable[Cell]:
+    """Gives by how many percent the first of each pair is faster, on average; nothing without pairs. The ends of the interval are the
+    averages of the least and of the greatest gains that the intervals of the pairs allow."""
+    both = [(ours, theirs) for ours, theirs in pairs if ours and theirs]
+    if not both:
+        return
+    gains = [(ours.value / theirs.value, ours.low / theirs.high, ours.high / theirs.low) for ours, theirs in both]
+    doubtful = sum(1 for ours, theirs in both if ours.doubt or theirs.doubt)
+    doubt = f"{doubtful} of {len(both)} rows too noisy" if doubtful else ""
+    value, low, high = (100 * (mean(ends) - 1) for ends in zip(*gains))
+    yield Cell(name, column, value, low, high, doubt=doubt)
 
 
 def improvements(records: Records) -> Iterable[Cell]:
@@ -227,9 +234,7 @@ def improvements(records: Records) -> Iterable[Cell]:
             COMPILED: lambda row: cells.get((row, COMPILED)), BEST: lambda row: cells.get((row, BEST)),
         }  # fmt: skip
         for name, of_row in references.items():
-            gain = improvement((wide(row, "Jo-CRS"), of_row(row)) for row in dict.fromkeys(row for row, _ in cells))
-            if gain is not None:
-                yield Cell(name, machine, gain)
+            yield from improvement(name, machine, ((wide(row, "Jo-CRS"), of_row(row)) for row in dict.fromkeys(row for row, _ in cells)))
 
 
 def fixed_improvements(records: Records) -> Iterable[Cell]:
@@ -251,9 +256,7 @@ def fixed_improvements(records: Records) -> Iterable[Cell]:
     }
     for name, compared in references.items():
         both = [(of(row, ours), of(row, other, bits)) for row in dict.fromkeys(row for row, _ in cells) for ours, other, bits in compared]
-        gain = improvement(both)
-        if gain is not None:
-            yield Cell(name, "improvement", gain)
+        yield from improvement(name, "improvement", both)
 
 
 def counted(row: str, operation: str) -> Iterable[Cell]:
