@@ -87,6 +87,8 @@ class Experiment:
     points: Callable[[Effort], list[Point]] | None = None
     sources: tuple[str, ...] = ()
     derive: Callable[[Records], Iterable[Cell]] | None = None
+    measures: bool = False
+    """Whether `derive` measures, with settings that the sources gave. Then it is kept and counted as what has points is."""
     printed: "str | Callable[[], dict[tuple[str, str], str]]" = ""
     """Name of the file with the printed figures, without `.csv`, or a function that reads them; empty if the document has
     none."""

@@ -238,10 +238,10 @@ EXPERIMENTS = [
                about="Liberation, k = w = 11, 8 MiB, counted by cachegrind, whose caches fetch nothing ahead: lines of 64 bytes that are not in a "
                "cache. 18.9 a KiB is the least: 16 of data and 2.9 of coding. Counts depend on compiler and addresses, not on other load."),
     Experiment("luo", "table-5", "Peaks of figure 3", Kind.TIMED, "GB/s, percent, bytes", (2, 5),
-               sources=("luo-figure-3",), derive=peaks, printed="luo-table-5", comparable=False,
+               sources=("luo-figure-3",), derive=peaks, measures=True, printed="luo-table-5", comparable=False,
                about="Both algorithms are measured in pairs, each with the packet that was its fastest in figure 3."),
     Experiment("luo", "peaks", "Peaks of figures 3 to 8", Kind.TIMED, "GB/s, percent, bytes", (5, 15),
-               sources=("luo-figure-3", "luo-figure-7", "luo-figure-8"), derive=all_peaks),
+               sources=("luo-figure-3", "luo-figure-7", "luo-figure-8"), derive=all_peaks, measures=True),
     Experiment("luo", "table-6", "Parameters of the other codes", Kind.EXACT, "numbers", (1, 1),
                points=lambda _: [Point(name, lambda n=name, s=spec: counts(n, s)) for name, spec in {**OTHERS, **WIDER}.items()],
                printed="luo-table-6", about="X-Code has its coding packets on all nodes: k counts those, w packets of a strip. With 11 "

@@ -694,6 +694,33 @@ class Frame(unittest.TestCase):
             self.assertEqual(str(end.exception), "failed: luo-source, luo-derived")
             self.assertIsNone(store.read(derived))
 
+    def test_a_killed_derivation_leaves_no_cells_behind(self):
+        """A kill between the cells and the end of the record; its next run must not have them twice."""
+        source = Experiment("luo", "source", "", Kind.EXACT, "", (0, 0), points=lambda _: [Point("all", lambda: [Cell("r", "c", 1)])])
+        derived = Experiment("luo", "derived", "", Kind.EXACT, "", (0, 0), sources=("luo-source",), derive=lambda found: found["luo-source"])
+        here = Origin("a processor", "abc", "today", "quick", "lab/run")
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(catalogue, "EXPERIMENTS", [source, derived]):
+            store = Store(pathlib.Path(folder))
+            store.begin(derived, here)
+            store.add(derived, "derived", [Cell("r", "c", 2), Cell("r", "d", 2)])
+            with contextlib.redirect_stdout(io.StringIO()):
+                program.Run(store, here, QUICK, again=False).all([source, derived])
+            self.assertEqual(store.read(derived).cells, [Cell("r", "c", 1)])
+
+    def test_what_measures_while_it_is_derived_is_kept(self):
+        taken = []
+        source = Experiment("luo", "source", "", Kind.TIMED, "", (0, 0), points=lambda _: [Point("all", lambda: [Cell("r", "c", 1)])])
+        timed = Experiment("luo", "timed", "", Kind.TIMED, "", (0, 0), sources=("luo-source",), derive=lambda found: taken.append(1) or found["luo-source"], measures=True)
+        here = Origin("a processor", "abc", "today", "quick", "lab/run")
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(catalogue, "EXPERIMENTS", [source, timed]), contextlib.redirect_stdout(io.StringIO()):
+            store = Store(pathlib.Path(folder))
+            for origin, times in ((here, 1), (here, 1), (here._replace(commit="def"), 2)):
+                program.Run(store, origin, QUICK, again=False).all([source, timed])
+                self.assertEqual(len(taken), times)
+            store.path(source).unlink()
+            program.Run(store, here._replace(commit="def"), QUICK, again=False).all([source, timed])
+            self.assertEqual(len(taken), 3)
+
     def test_a_file_that_is_no_record_is_named(self):
         experiment = catalogue.by_identity("zhou-table-3.1")
         for content in ("", "point,row\n"):

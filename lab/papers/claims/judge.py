@@ -150,6 +150,6 @@ def told(origins: dict[str, Origin]) -> str:
 
 def doubtful_share(experiments: Iterable[Experiment]) -> tuple[int, int]:
     """How many of the measured timed cells are doubtful, and how many there are."""
-    timed = [e for e in experiments if e.kind is Kind.TIMED and not e.derive]
+    timed = [e for e in experiments if e.kind is Kind.TIMED and (e.measures or not e.derive)]
     cells = [cell for e in timed if (record := STORE.read(e)) for cell in record.cells]
     return sum(1 for cell in cells if cell.doubt), len(cells)
