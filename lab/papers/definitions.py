@@ -5,7 +5,9 @@ lists of 0 and 1: a row for each parity cell, and a column for each data cell, n
 `tests.py` compares them with the matrices that `paritas codes --matrix` prints, bit by bit.
 """
 
+import functools
 import itertools
+import math
 from typing import Iterable
 
 Matrix = list[list[int]]
@@ -89,6 +91,7 @@ def blaum_roth(k: int, w: int) -> Matrix:
     return matrix_of(row_parity(k, w) + rows, k, w)
 
 
+@functools.cache
 def times(one: int, other: int, w: int) -> int:
     """The product of two elements of GF(2^w)."""
     product = 0
@@ -101,6 +104,7 @@ def times(one: int, other: int, w: int) -> int:
     return product
 
 
+@functools.cache
 def inverse(element: int, w: int) -> int:
     return next(other for other in range(1, 1 << w) if times(element, other, w) == 1)
 
@@ -123,6 +127,42 @@ def cauchy(rows: list[int], columns: list[int], w: int, row_scale: list[int] | N
     by_row, by_column = row_scale or [1] * len(rows), column_scale or [1] * len(columns)
     element = lambda row, column: times(times(by_row[row], by_column[column], w), inverse(rows[row] ^ columns[column], w), w)
     return bits_of([[element(row, column) for column in range(len(columns))] for row in range(len(rows))], w)
+
+
+def cauchy_good(k: int, m: int, w: int) -> Matrix:
+    """Plank and Xu. For m = 2 the second row has the k elements whose bits have the fewest ones, smaller elements first among equals;
+    else columns are divided by their first entry, and each further row by the entry that leaves it the fewest ones, if that is fewer."""
+    ones = lambda element: sum(times(element, 1 << column, w).bit_count() for column in range(w))
+    if m == 2:
+        return bits_of([[1] * k, sorted(range(1, 1 << w), key=lambda element: (ones(element), element))[:k]], w)
+    rows = [[times(inverse(row ^ (m + column), w), m + column, w) for column in range(k)] for row in range(m)]
+    total = lambda row: sum(map(ones, row))
+    # min takes the first of several; the row as it stands comes first, so that only a shorter one replaces it.
+    divided = lambda row: [[times(element, inverse(divisor, w), w) for element in row] for divisor in row]
+    return bits_of([rows[0], *(min([row, *divided(row)], key=total) for row in rows[1:])], w)
+
+
+def anvin(k: int) -> Matrix:
+    """Anvin's RAID-6: P is the sum, and Q the sum of 2^i times node i, in GF(2^8)."""
+    powers = [1]
+    while len(powers) < k:
+        powers.append(times(powers[-1], 2, 8))
+    return bits_of([[1] * k, powers], 8)
+
+
+def spike(k: int, c: float, delta: float) -> tuple[float, int, float]:
+    """Luby's robust soliton distribution, as docs/errata.md reads it: R/k, the degree s of the spike, and tau(s)."""
+    reach = c * math.log(k / delta) * math.sqrt(k)
+    return reach / k, max(2, math.ceil(k / reach)), reach * math.log(reach / delta) / k
+
+
+def robust_soliton(k: int, c: float, delta: float) -> dict[int, float]:
+    """The probability of each degree."""
+    ripple, high, added = spike(k, c, delta)
+    rho = {1: 1 / k} | {degree: 1 / (degree * (degree - 1)) for degree in range(2, k + 1)}
+    tau = {degree: ripple / degree for degree in range(1, high)} | {high: added}
+    total = sum(rho.values()) + sum(tau.values())
+    return {degree: (rho[degree] + tau.get(degree, 0)) / total for degree in rho}
 
 
 def delayed(base: Matrix, other: Matrix, k: int, m: int, m2: int, w: int) -> Matrix:

@@ -38,6 +38,7 @@ from papers import catalogue, definitions, jugan, luo, matrices, page, uyeda, wi
 from papers.claims import jugan as claims_of_jugan  # noqa: E402
 from papers.claims.judge import Verdict  # noqa: E402
 from papers.claimed import Derived, Judged, Talk  # noqa: E402, F401
+from papers.defined import Definitions, Dissertation  # noqa: E402, F401
 from papers.documents import Documents  # noqa: E402, F401
 from papers.command import binary, in_percent, paritas, schedule  # noqa: E402
 from papers.experiment import Cell, Effort, Experiment, Kind, Point, agrees, printed  # noqa: E402
@@ -267,62 +268,6 @@ class Errata(unittest.TestCase):
             speeds = (float(theirs[machine, column]) for column in ("new", "traditional", "write"))
             same.append(agrees(luo.improvement(*speeds), theirs[machine, "improvement"]))
         self.assertEqual(same, [True, True, True, False])
-
-
-class Definitions(unittest.TestCase):
-    """The codes, bit by bit, beside what lab/papers/definitions.py makes of the papers."""
-
-    def assert_is(self, spec: str, expected: definitions.Matrix):
-        found = paritas("codes", spec, "--matrix")[0]["matrix"]
-        self.assertEqual(found, ["".join(map(str, row)) for row in expected], spec)
-
-    def test_array_codes_are_those_of_their_papers(self):
-        for p in (5, 7, 11, 13, 17):
-            for k in range(2, p + 1):
-                self.assert_is(f"evenodd:k={k},p={p}", definitions.evenodd(k, p))
-                self.assert_is(f"liberation:k={k},w={p}", definitions.liberation(k, p))
-                self.assert_is(f"star:k={k},p={p}", definitions.star(k, p))
-                if k < p:
-                    self.assert_is(f"rdp:k={k},p={p}", definitions.rdp(k, p))
-                    self.assert_is(f"blaum-roth:k={k},w={p - 1}", definitions.blaum_roth(k, p - 1))
-            self.assert_is(f"xcode:n={p}", definitions.xcode(p))
-
-    def test_cauchy_codes_are_those_of_their_papers(self):
-        for k, m in ((6, 2), (14, 2), (12, 4), (10, 6)):
-            for w in range((k + m - 1).bit_length(), 9):
-                self.assert_is(f"cauchy-orig:k={k},m={m},w={w}", definitions.cauchy_original(k, m, w))
-        for k, m, w in ((5, 2, 3), (6, 3, 4), (10, 4, 4), (12, 4, 8)):
-            points = ".".join(map(str, range(k + m)))
-            scales = f"rows={'.'.join(['1'] * m)},columns={'.'.join(['1'] * k)}"
-            plain = definitions.cauchy(list(range(k, k + m)), list(range(k)), w)
-            self.assert_is(f"cauchy:k={k},m={m},w={w},points={points},{scales}", plain)
-
-    def test_groups_of_delayed_parity_are_those_of_the_dissertation(self):
-        shapes = {tuple(map(int, row.strip("()").split(","))) for row, _ in printed("zhou-table-4.3")}
-        self.assertEqual(len(shapes), 8)
-        for k, m, m2 in shapes:
-            for family, prefix in (("dpg", ""), ("bbdpg", "bar-")):
-                code = paritas("codes", f"{family}:k={k},m={m},m2={m2},interleave=none", "--matrix")[0]
-                pin, w = code["pin"], int(re.search(r",w=(\d+)", code["code"])[1])
-                base, other = (
-                    definitions.cauchy(pin[p + "points"][k:], pin[p + "points"][:k], w, pin[p + "row-scale"], pin[p + "column-scale"])
-                    for p in ("", prefix)
-                )
-                expected = definitions.delayed(base, other, k, m, m2, w)
-                self.assertEqual(code["matrix"], ["".join(map(str, row)) for row in expected], code["code"])
-
-    def test_what_the_papers_define_survives_every_loss(self):
-        codes = {
-            "RDP": (definitions.rdp(4, 5), 4, 2), "RDP, shortened": (definitions.rdp(3, 7), 3, 2),
-            "EVENODD": (definitions.evenodd(5, 5), 5, 2), "Liberation": (definitions.liberation(7, 7), 7, 2),
-            "Blaum-Roth": (definitions.blaum_roth(6, 6), 6, 2), "STAR": (definitions.star(5, 5), 5, 3),
-            "Cauchy": (definitions.cauchy_original(5, 3, 3), 5, 3),
-        }  # fmt: skip
-        for name, (matrix, k, m) in codes.items():
-            self.assertTrue(definitions.survives(matrix, k, m), name)
-        damaged = [row[:] for row in definitions.rdp(4, 5)]
-        damaged[-1] = damaged[0]
-        self.assertFalse(definitions.survives(damaged, 4, 2))
 
 
 class Matrices(unittest.TestCase):
