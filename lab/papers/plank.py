@@ -233,7 +233,7 @@ EXPERIMENTS = [
                about="The talk shows that some w have far fewer ones than others."),
     *(
         Experiment("plank", f"{operation}-{k}-{m}", f"{operation.capitalize()} [{k},{m}], all codes", Kind.TIMED,
-                   "fraction of the roofline", (15, 1000) if operation == "encode" else (10, 600), points=all_codes(k, m, operation), about=ABOUT)
+                   "fraction of the roofline", (15, 1340) if operation == "encode" else (10, 800), points=all_codes(k, m, operation), about=ABOUT)
         for operation in ("encode", "decode") for k, m in SHAPES
     ),
     *(

@@ -485,6 +485,15 @@ class Runs(unittest.TestCase):
                 self.assertEqual(count, total)
                 self.assertTrue(least <= minutes <= most, first)
 
+    def test_a_quick_run_says_what_it_left_out(self):
+        points = lambda effort: [Point(name, lambda: [Cell("r", "c", 1)]) for name in ("one", "two", "three")[: 1 if effort.quick else None]]
+        experiment = Experiment("luo", "source", "", Kind.EXACT, "", (0, 0), points=points)
+        here = Origin("a processor", "abc", "today", "quick", "lab/run")
+        for effort in (QUICK, Effort()):
+            with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()) as out:
+                program.Run(Store(pathlib.Path(folder)), here._replace(effort=effort.name), effort, again=False).all([experiment])
+            self.assertEqual("luo-source: 2 of 3 parts (two; three)" in out.getvalue(), effort.quick)
+
     def test_figures_stand_under_the_machine_that_measured_them(self):
         """A record has one heading, that of the run. So its cells must not be copied from a record of another: none is read, and where
         hosts cannot be made there is no record."""
