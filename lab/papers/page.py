@@ -91,7 +91,7 @@ def summary(there: list[Record]) -> str:
     cells = [cell for record in there for cell in record.cells]
     noisy = sum(bool(cell.doubt) for cell in cells)
     doubts = [
-        f"{noisy} of {len(cells)} figures are doubtful (underlined in tables). Point at one to see why: its interval is wider than a "
+        f"{noisy} of {len(cells)} figures are doubtful (underlined in tables, circled in plots). Point at one to see why: its interval is wider than a "
         "tenth of it, it is a single sample or not taken in pairs, or some of the runs that it averages did not decode.",
         "Frequency is not fixed, and the machine may have had other work. So speeds are given as ratios to something that was "
         "measured in the same milliseconds; GB/s only hold for this machine on this day.",
@@ -235,6 +235,8 @@ def drawn(experiment: Experiment, group: str, curves: dict[str, list[Cell]]) -> 
         (line,) = axes.plot(x, y, marker=".", label=name)
         if all(cell.low is not None for cell in cells):
             axes.fill_between(x, [c.low for c in cells], [c.high for c in cells], color=line.get_color(), alpha=0.15)
+    if marked := [place for cells in curves.values() for place in doubtful(cells)]:
+        axes.plot(*zip(*marked), linestyle="none", marker="o", markersize=9, markerfacecolor="none", markeredgecolor="#b40", label="doubtful")
     axes.set(xlabel=experiment.plot.x, ylabel=experiment.plot.y, ylim=(0, None), title=group)
     if experiment.plot.log_x:
         axes.set_xscale("log", base=2)
@@ -254,6 +256,11 @@ def places(cells: list[Cell]) -> list[float] | list[str]:
         return [float(cell.row) for cell in cells]
     except ValueError:
         return [cell.row for cell in cells]
+
+
+def doubtful(cells: list[Cell]) -> list[tuple[float | str, float]]:
+    """Returns the points of a curve that are circled, because their figures are doubtful."""
+    return [(x, cell.value) for x, cell in zip(places(cells), cells) if cell.doubt]
 
 
 def inline(svg: str, prefix: str, name: str) -> str:
