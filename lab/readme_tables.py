@@ -8,7 +8,7 @@
 In a page a table stands between the lines `<!-- table: NAME -->` and `<!-- end -->`. Beneath it are the processor, the
 commit, the date and the commands of its records, which must agree in processor and commit, and must have been taken of just
 that commit. With --mixed they may differ, and every record's own are named. The tables `claims-PAPER` have what the records
-of lab/run say about the claims of a document (lab/papers/claims).
+of lab/run say about the claims of a document (lab/papers/claims), and `findings` is the list at the head of their page.
 
 A table of counts is that of an experiment of lab/run, whose record lab/papers/tests.py compares with what is counted now.
 
@@ -71,13 +71,13 @@ class Table(NamedTuple):
 
 
 def of_experiment(identity: str) -> records.Record:
-    """Returns the record of an experiment of lab/run: a row for each cell, with what the document prints as `theirs`."""
+    """Returns the record of an experiment of lab/run: a row for each cell, with its doubt, and with what the document prints as `theirs`."""
     experiment = catalogue.by_identity(identity)
     found = store.Store(records.FOLDER / "papers").read(experiment)
     if found is None:
         sys.exit(f"there is no record of {identity}; lab/run makes it")
     theirs, (processor, commit, date, _, command) = experiment.theirs(), found.origin
-    rows = [{"row": cell.row, "column": cell.column, "value": f"{cell.value:g}", "theirs": theirs.get(cell.place, "")} for cell in found.cells]
+    rows = [{"row": cell.row, "column": cell.column, "value": f"{cell.value:g}", "theirs": theirs.get(cell.place, ""), "doubt": cell.doubt} for cell in found.cells]
     return records.Record(identity, records.Origin(processor, commit, date, command), rows)
 
 
@@ -250,14 +250,39 @@ FAMILIES = ("RDP", "EVENODD", "Liberation", "Blaum-Roth", "Liber8tion", "CRS goo
 SHAPES = {f"[{k},{m}]": f"plank-encode-{k}-{m}" for k, m in plank.SHAPES}
 
 
+# Marks a figure that is too noisy.
+DOUBTFUL = "†"
+
+
 def families(found: Records) -> list[Row]:
     """What each family reaches of the speed of an XOR, at the fastest of the w that were measured: then and compiled."""
 
-    def cell(family: str, shape: str) -> str:
-        of = lambda way: [float(row["value"]) for row in found[shape].rows if row["column"] == way and plank.family(row["row"]) == family]
-        return " / ".join(claims.number(max(values)) for way in (plank.TALK, plank.COMPILED) if (values := of(way)))
+    def fastest(family: str, shape: str, way: str) -> str:
+        rows = [row for row in found[shape].rows if row["column"] == way and plank.family(row["row"]) == family]
+        best = max(rows, key=lambda row: float(row["value"]), default=None)
+        return claims.number(float(best["value"])) + (DOUBTFUL if best["doubt"] else "") if best else ""
 
+    cell = lambda family, shape: " / ".join(filter(None, (fastest(family, shape, way) for way in (plank.TALK, plank.COMPILED))))
     return [["encode", *SHAPES], *([family, *(cell(family, shape) for shape in SHAPES)] for family in FAMILIES)]
+
+
+# What table 4.4 puts beside BB-DPG, in its order, with the names of its columns.
+BESIDE = {"optimised DPG": "DPG", "DPG w/o opt": "DPG w/o opt", "DPG in words": "DPG, GF(2^8)", "(k, m)": "(k, m)", "(k, m2)": "(k, m2)", "compiled (ours)": "compiled"}
+
+
+def group_speeds(found: Records) -> list[Row]:
+    """The speed of each code in percent of that of BB-DPG, ours/theirs; of the compiled kernel there is none of theirs."""
+    cells = {(row["row"], row["column"]): row for row in found["speeds"].rows}
+    percent = lambda text: f"{100 + float(text):.0f}"
+
+    def cell(row: str, column: str) -> str:
+        if (row, column) not in cells:
+            return "-"
+        one = cells[row, column]
+        return percent(one["value"]) + (DOUBTFUL if one["doubt"] else "") + (f" / {percent(one['theirs'])}" if one["theirs"] else "")
+
+    rows = dict.fromkeys(row for row, _ in cells)
+    return [["(k, m, m2)", *BESIDE.values()], *([row, *(cell(row, column) for column in BESIDE)] for row in rows)]
 
 
 TABLES = {
@@ -277,8 +302,13 @@ TABLES = {
     }, new_patterns),
     "commands": Table("README.md", {"whole commands": COMMANDS}, commands),
     "families": Table("docs/codes.md", SHAPES, families, of_experiment),
+    "group-speeds": Table("docs/dpg.md", {"speeds": "zhou-table-4.4"}, group_speeds, of_experiment),
     "group-lengths": Table("docs/dpg.md", {"lengths": "zhou-table-4.3"}, group_lengths, of_experiment),
 }
+
+
+# The list at the head of docs/papers.md, whose figures come from many records.
+FINDINGS = "findings"
 
 
 def markdown(name: str, mixed: bool) -> str:
@@ -295,7 +325,8 @@ def markdown(name: str, mixed: bool) -> str:
 
 def pages() -> dict[str, str]:
     """The page of each table."""
-    return {name: table.page for name, table in TABLES.items()} | {f"claims-{paper}": "docs/papers.md" for paper in claims.CLAIMS}
+    of_papers = [FINDINGS, *(f"claims-{paper}" for paper in claims.CLAIMS)]
+    return {name: table.page for name, table in TABLES.items()} | dict.fromkeys(of_papers, "docs/papers.md")
 
 
 def of_all(name: str, found: Records) -> str:
@@ -337,6 +368,7 @@ def main() -> None:
     args = parser.parse_args()
     printed = {name: markdown(name, args.mixed) for name in TABLES}
     printed |= {f"claims-{paper}": claims.markdown(paper, said) for paper, said in claims.CLAIMS.items()}
+    printed[FINDINGS] = claims.head.findings(claims.CLAIMS)
     if not (args.check or args.write):
         print("\n\n".join(f"<!-- table: {name} -->\n\n{text}\n\n<!-- end -->" for name, text in printed.items()))
         return

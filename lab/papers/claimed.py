@@ -2,11 +2,15 @@
 
 import unittest
 
-from . import catalogue, luo, plank, zhou_speed
+import readme_tables
+import records
+
+from . import catalogue, luo, page, plank, zhou_speed
 from .claims import luo as of_luo
 from .claims import plank as of_plank
 from .claims import zhou as of_zhou
-from .claims.judge import STORE, Verdict, identity
+from .claims import CLAIMS, head
+from .claims.judge import STORE, Claim, Finding, Verdict, identity
 from .experiment import Cell, Effort, Kind, printed
 
 QUICK = Effort(quick=True)
@@ -62,6 +66,15 @@ class Judged(unittest.TestCase):
     def test_large_packets_are_judged_beside_the_traditional_algorithm(self):
         verdict = lambda large: of_luo.large_packets_harm({"gains": [cell("64", "RDP: new", 1.6), cell("32768", "RDP: new", large)]}).verdict
         self.assertEqual([verdict(0.8), verdict(1.4)], [Verdict.HOLDS, Verdict.FAILS])
+
+    def test_misses_are_told_in_two_groups_of_packets(self):
+        found = []
+        for packet, new, old in ((64, 60, 90), (128, 50, 40), (256, 48, 40), (512, 50, 60)):
+            found += [Cell(str(packet), f"P4, first level: {name}", value) for name, value in (("new", new), ("traditional", old))]
+        judged = of_luo.caches_miss_less({"caches": found})
+        self.assertEqual(judged.verdict, Verdict.PARTLY)
+        self.assertEqual(judged.here, "lines of the first level that are missed: fewer at packets of 64 and 512 bytes (0.67 to 0.83 times as many), and more at "
+                         "packets of 128 to 256 bytes (1.20 to 1.25 times as many)")  # fmt: skip
 
     def test_the_two_strategies_are_judged_on_the_matrices_found_for_them(self):
         def verdict(unweighted: int, weighted: int) -> Verdict:
@@ -140,3 +153,34 @@ class Derived(unittest.TestCase):
         self.assertEqual([round(value) for value in (gain.value, gain.low, gain.high)], [10, 0, 20])
         self.assertEqual(gain.doubt, "1 of 2 rows too noisy")
         self.assertEqual([*zhou_speed.improvement("CRS", "i7", [])], [])
+
+
+class Pages(unittest.TestCase):
+    """What stands in docs/ and in the plots."""
+
+    def test_doubtful_figures_are_marked_in_tables(self):
+        row = lambda name, column, value, doubt: {"row": name, "column": column, "value": value, "theirs": "-50", "doubt": doubt}
+        shape = [row("RDP, w = 6", plank.TALK, "0.5", ""), row("RDP, w = 10", plank.TALK, "0.75", "too noisy"), row("RDP, w = 6", plank.COMPILED, "1.0", "")]
+        origin = records.Origin("p", "c", "d", "l")
+        found = {name: records.Record("", origin, shape) for name in readme_tables.SHAPES}
+        self.assertEqual(readme_tables.families(found)[1][:2], ["RDP", f"0.75{readme_tables.DOUBTFUL} / 1.00"])
+        speeds = [row("(5,2,3) enc", "optimised DPG", "10", "too noisy"), row("(5,2,3) enc", "(k, m)", "25", "")]
+        table = readme_tables.group_speeds({"speeds": records.Record("", origin, speeds)})
+        self.assertEqual(table[1], ["(5,2,3) enc", f"110{readme_tables.DOUBTFUL} / 50", "-", "-", "125 / 50", "-", "-"])
+
+    def test_doubtful_points_are_circled_in_plots(self):
+        curve = [cell("64", "new", 0.5), cell("128", "new", 0.7, doubt="too noisy")]
+        self.assertEqual(page.doubtful(curve), [(128.0, 0.7)])
+
+    def test_the_head_of_the_page_counts_verdicts_and_names_what_failed(self):
+        claim = lambda text, verdict: Claim(text, (), lambda _: Finding(verdict, ""))
+        claims = {"luo": [claim("A", Verdict.HOLDS), claim("B", Verdict.FAILS), claim("(C)", Verdict.OPEN)], "zhou": [claim("D", Verdict.UNDECIDED)]}
+        self.assertIn("Of 3 claims** 1 hold, 0 hold in part, 1 do not hold, and 1 are undecided", head.verdicts(claims))
+        self.assertEqual(head.failures(claims), "**What does not hold**: B (Luo).")
+        self.assertEqual(set(head.NAMES), set(CLAIMS))
+
+    def test_claims_can_be_read_alone(self):
+        """The head of the page names them outside their table."""
+        for claims in CLAIMS.values():
+            for claim in claims:
+                self.assertNotRegex(claim.text, "^(The same|It|They|That|His|The others)\\b")

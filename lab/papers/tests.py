@@ -37,7 +37,7 @@ import records  # noqa: E402
 from papers import catalogue, definitions, jugan, luo, matrices, page, uyeda, widths, zhou, zhou_delayed, zhou_network, zhou_search, zhou_speed  # noqa: E402
 from papers.claims import jugan as claims_of_jugan  # noqa: E402
 from papers.claims.judge import Verdict  # noqa: E402
-from papers.claimed import Derived, Judged, Talk  # noqa: E402, F401
+from papers.claimed import Derived, Judged, Pages, Talk  # noqa: E402, F401
 from papers.defined import Definitions, Dissertation  # noqa: E402, F401
 from papers.documents import Documents  # noqa: E402, F401
 from papers.command import binary, in_percent, paritas, schedule  # noqa: E402

@@ -118,13 +118,16 @@ def markdown(paper: str, claims: list[Claim]) -> str:
     lines = ["| claim | here | verdict | from |", "| --- | --- | --- | --- |"]
     origins: dict[str, Origin] = {}
     for claim in claims:
-        found = {name: read(identity(paper, name)) for name in claim.sources}
-        origins |= {name: record.origin for name, record in found.items()}
-        finding = claim.judge({name: record.cells for name, record in found.items()})
+        origins |= {name: read(identity(paper, name)).origin for name in claim.sources}
+        finding = found_about(paper, claim)
         sources = ", ".join(f"`{name}`" for name in claim.sources)
         lines.append(f"| {claim.text} | {finding.here} | {finding.verdict.value} | {sources} |")
     doubtful, timed = doubtful_share([one for one in catalogue.EXPERIMENTS if one.paper == paper])
     return "\n".join([*lines, "", f"<sub>{told(origins)}. Of {timed} timed cells, {doubtful} are doubtful.</sub>"])
+
+
+def found_about(paper: str, claim: Claim) -> Finding:
+    return claim.judge({name: read(identity(paper, name)).cells for name in claim.sources})
 
 
 def identity(paper: str, name: str) -> str:

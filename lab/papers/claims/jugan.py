@@ -113,7 +113,7 @@ def both(text: str, judge: Callable[[str], Judge], sources: tuple[str, ...] = ju
 CLAIMS = [
     *both("Two cores are almost twice as fast as one", almost_twice),
     *both("Division by coding nodes suffers if M is no multiple of the cores", odd_nodes_suffer),
-    *both("It is fast if M is a multiple", even_nodes_do_well),
+    *both("Division by coding nodes is fast if M is a multiple", even_nodes_do_well),
     *both("Columns perform consistently well with packets of 2 KiB", columns_do_well, ("cauchy",)),
     *both("Large packets are slower than one thread", large_packets_are_slower, ("cauchy",)),
     *both("Altering W does not significantly change the speed-up", widths_matter_little, ("reed-solomon",)),
