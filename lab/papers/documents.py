@@ -1,4 +1,5 @@
-"""Compares the tables of counts in docs/codes.md and docs/optimiser.md with what the command prints; a part of tests.py."""
+"""Compares the counts in docs/codes.md and docs/optimiser.md with what the command prints, and figures of searches with their record; a
+part of tests.py."""
 
 import pathlib
 import re
@@ -6,6 +7,7 @@ import unittest
 
 import records
 
+from .claims.judge import read
 from .command import paritas, schedule
 from .experiment import printed
 from .zhou import natural, numbers
@@ -59,3 +61,59 @@ class Documents(unittest.TestCase):
         for few, xors, _, _, many, others, _ in table(OPTIMISER, "k + 2 | XORs a packet"):
             for shape, said in ((few, xors), (many, others)):
                 self.assertEqual(f"{xors_a_packet(shape.replace(' ', '')):.2f}", said, shape)
+
+
+class Sentences(unittest.TestCase):
+    """Figures that docs/optimiser.md has in sentences, and tables that have times beside counts."""
+
+    def assert_says(self, *sentences: str):
+        """Compares without regard to line breaks."""
+        text = " ".join(OPTIMISER.read_text().split())
+        for sentence in sentences:
+            self.assertIn(sentence, text)
+
+    def test_searches_are_those_of_the_records(self):
+        ours = {cell.place: cell.value for cell in read("zhou-table-3.5").cells}
+        theirs = {place: float(text) for place, text in printed("zhou-table-3.5").items() if place[1] in ("SA", "GA")}
+        ratios = [ours[place] / text for place, text in theirs.items()]
+        reached, below = sum(ratio <= 1 for ratio in ratios), sum(ratio < 1 for ratio in ratios)
+        self.assert_says(f"reach or beat {reached} of the {len(ratios)} printed cells of both searches ({below} are below) and miss the others by at most {100 * max(ratios) - 100:.0f} %")
+
+    def test_the_local_search_is_that_of_the_record(self):
+        cells = {cell.place: cell.value for cell in read("zhou-searches").cells}
+        rows = [row for row, column in cells if column == "local (ours)" and numbers(row)[2] == 8]
+        better = {row: min(("SA", "GA"), key=lambda name: cells[row, name]) for row in rows}
+        shorter = [100 * (1 - cells[row, "local (ours)"] / cells[row, name]) for row, name in better.items()]
+        times = [cells[row, "local (ours), seconds a seed"] / cells[row, f"{name}, seconds a seed"] for row, name in better.items()]
+        self.assertEqual(len(rows), 5)
+        self.assert_says(f"schedules that are {min(shorter):.1f} to {max(shorter):.0f} % shorter", f"in {min(times):.2f} to {max(times):.2f} times the time")
+
+    def test_counts_in_sentences_are_what_the_command_prints(self):
+        points = natural(14, 10, 4)
+        default, plain = schedule("10+4"), schedule(points, "--pass", "direct")
+        isal = [schedule("isal-rs:k=10,m=4", *more)["xors"] for more in (("--pass", "direct"), ("--cost", "xors", "--rounds", 1000))]
+        refined = [schedule(points, "--rounds", rounds)["total"] for rounds in (0, 300, 3000)]
+        known = [schedule(spec)["xors"] for spec in ("12+4", "20+4")]
+        self.assert_says(
+            f"takes {default['xors']} XORs (its matrix has {default['ones']} ones, the natural normalised one has {plain['ones']})",
+            f"takes {isal[0]} XORs as it stands; `--cost xors --rounds 1000` reduces them to {isal[1]},",
+            f"takes {refined[0]} XORs and copies after greedy pairs, {refined[1]} after 300 rounds, {refined[2]} after 3000",
+            f"12+4 takes {known[0]} XORs instead of 152, and 20+4 takes {known[1]} instead of 352",
+        )
+
+    def test_planning_takes_the_steps_that_the_page_says(self):
+        """Of codes whose planning is short."""
+        rows = {row[0]: row for row in table(OPTIMISER, "code | lost | define")}
+        for code in ("rdp:k=200", "evenodd:k=200", "star:k=257", "liberation:k=257", "xcode:n=257", "1000+2"):
+            found = schedule(code)
+            self.assertEqual([f"{found['plan_steps'] / 1e6:.0f}", f"{found['xors']:,}"], rows[code][4:6], code)
+
+    def test_compiled_kernels_execute_what_the_page_says(self):
+        less = []
+        work = lambda found: found["instructions"] + 4 * found["loads"] + 8 * found["stores"]
+        for name, *said in table(OPTIMISER, "| AVX2, `total`"):
+            spec = "cauchy:k=10,m=4,w=8" if name == "10+4, w = 8" else name
+            both = [schedule(spec, "--kernel", "jit-avx2", *more) for more in ((), ("--cost", "fused"))]
+            self.assertEqual([" / ".join(str(one[key]) for key in ("instructions", "loads", "stores")) for one in both], said, name)
+            less.append(100 - 100 * work(both[1]) / work(both[0]))
+        self.assert_says(f"The weighted sum is {sorted(less)[1]:.0f} to {max(less):.0f} % lower, but {-min(less):.0f} % higher for 20+4")

@@ -39,7 +39,7 @@ from papers.claims import jugan as claims_of_jugan  # noqa: E402
 from papers.claims.judge import Verdict  # noqa: E402
 from papers.claimed import Derived, Judged, Pages, Talk  # noqa: E402, F401
 from papers.defined import Definitions, Dissertation  # noqa: E402, F401
-from papers.documents import Documents  # noqa: E402, F401
+from papers.documents import Documents, Sentences  # noqa: E402, F401
 from papers.command import binary, in_percent, paritas, schedule  # noqa: E402
 from papers.experiment import Cell, Effort, Experiment, Kind, Point, agrees, printed  # noqa: E402
 from papers.store import Origin, Record, Store  # noqa: E402
