@@ -95,7 +95,7 @@ def faster(ratio: Cell) -> Verdict:
 
 CLAIMS = [
     Claim("Special-purpose RAID-6 codes are faster than Cauchy codes, [6,2]", ("observations",), observed("special-purpose codes over Cauchy ones, [6,2]")),
-    Claim("RDP is the fastest of them, [6,2]", ("observations",), observed("RDP over the next best special-purpose code, [6,2]")),
+    Claim("RDP is the fastest special-purpose code, [6,2]", ("observations",), observed("RDP over the next best special-purpose code, [6,2]")),
     Claim("The other special-purpose codes are very close behind RDP", ("observations",), observed("RDP over the next best special-purpose code, [6,2]", is_close)),
     Claim("The good Cauchy matrix is faster than the original, [6,2], w = 8", ("observations",), observed("the good matrix over the original, [6,2], w = 8")),
     Claim("The good Cauchy matrix is faster than the original, [12,4], w = 8", ("observations",), observed("the good matrix over the original, [12,4], w = 8")),
