@@ -168,6 +168,14 @@ class Pages(unittest.TestCase):
         table = readme_tables.group_speeds({"speeds": records.Record("", origin, speeds)})
         self.assertEqual(table[1], ["(5,2,3) enc", f"110{readme_tables.DOUBTFUL} / 50", "-", "-", "125 / 50", "-", "-"])
 
+    def test_doubtful_figures_are_marked_in_what_is_said_of_claims(self):
+        units = {16: 2.0, 256: 9.5}
+        cells = [cell(str(unit), "10 MB/s: dec1", speed, doubt="too noisy") for unit, speed in units.items()]
+        for judge in (of_zhou.small_units_waste_the_link, of_zhou.large_units_fill_the_link):
+            self.assertIn("0.95, too noisy", judge({"figure-4.6": cells}).here)
+        talk = [cell(f"{family}, w = {w}", way, 0.5, doubt="too noisy") for family, w in of_plank.NORMALISED.items() for way in (plank.TALK, plank.COMPILED)]
+        self.assertEqual(of_plank.fractions({"encode-6-2": talk}).here.count("0.50, too noisy"), len(talk))
+
     def test_doubtful_points_are_circled_in_plots(self):
         curve = [cell("64", "new", 0.5), cell("128", "new", 0.7, doubt="too noisy")]
         self.assertEqual(page.doubtful(curve), [(128.0, 0.7)])

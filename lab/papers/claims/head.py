@@ -4,7 +4,7 @@ from typing import Iterable
 
 from .. import catalogue, plank
 from ..experiment import Cell, agrees, printed
-from .judge import Claim, Verdict, compare, fastest, found_about, interval, number, over, read, span
+from .judge import Claim, Verdict, compare, fastest, found_about, interval, over, read, span
 
 Claims = dict[str, list[Claim]]
 
@@ -79,7 +79,7 @@ def compiled() -> str:
     then = [spread(shape, plank.TALK) for shape in shapes]
     listed = ", ".join(f"{interval(spread(shape, plank.COMPILED))} for [{shape.replace('-', ',')}]" for shape in shapes)
     return (f"**Families of codes differ less once they are compiled.** Encoding, each at its best w, the talk's fastest family is {listed} times as fast as its slowest; as the talk ran them "
-            f"it was {number(min(cell.value for cell in then))} to {number(max(cell.value for cell in then))} times.")  # fmt: skip
+            f"it was {span(then)} times.")  # fmt: skip
 
 
 def failures(claims: Claims) -> str:

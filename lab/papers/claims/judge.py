@@ -100,6 +100,11 @@ def interval(cell: Cell) -> str:
     return f"{text}, {cell.doubt}" if cell.doubt else text
 
 
+def marked(cell: Cell) -> str:
+    """A figure with its doubt."""
+    return f"{number(cell.value)}, {cell.doubt}" if cell.doubt else number(cell.value)
+
+
 def number(value: float) -> str:
     """A figure of two or three digits, or of more from 1000 on."""
     if abs(value) < 0.1:

@@ -5,7 +5,7 @@ from typing import Callable
 
 from .. import plank
 from ..experiment import Cell, Records
-from .judge import Claim, Finding, Verdict, below, compare, number, over, tally, together
+from .judge import Claim, Finding, Verdict, below, compare, marked, number, over, span, tally, together
 
 Judge = Callable[[Records], Finding]
 # What the ways to run a code are called here, in the order of the page.
@@ -50,7 +50,7 @@ def fractions(records: Records) -> Finding:
     said = []
     for family, w in NORMALISED.items():
         both = [cells[f"{family}, w = {w}", way] for way in (plank.TALK, plank.COMPILED)]
-        said.append(f"{family}, w = {w}: {' and '.join(number(cell.value) for cell in both)}")
+        said.append(f"{family}, w = {w}: {' and '.join(map(marked, both))}")
     return Finding(Verdict.OPEN, "then of an XOR of 64 bits, and compiled of the best XOR: " + "; ".join(said))
 
 
@@ -83,9 +83,10 @@ ENCODED = tuple(f"encode-{k}-{m}" for k, m in plank.SHAPES)
 def faster_than_disks(records: Records) -> Finding:
     """The slowest code of all shapes and w beside the disk. The disk was measured once, so its speed has no interval."""
     (disk,) = [cell for cell in records["luo-disk"] if cell.column == "until on disk"]
-    speeds = {way: sorted(cell.speed for name in ENCODED for cell in records[name] if cell.column == way) for way in (plank.TALK, plank.LIBRARY)}
-    said = "; ".join(f"{WAYS[way]} {number(found[0])} to {number(found[-1])} GB/s, {number(median(found))} in the median" for way, found in speeds.items())
-    slowest = [over(Cell("", "", found[0]), disk) for found in speeds.values()]
+    of = lambda way: [cell._replace(value=cell.speed) for name in ENCODED for cell in records[name] if cell.column == way]
+    speeds = {way: of(way) for way in (plank.TALK, plank.LIBRARY)}
+    said = "; ".join(f"{WAYS[way]} {span(found)} GB/s, {number(median(cell.value for cell in found))} in the median" for way, found in speeds.items())
+    slowest = [over(min(found, key=lambda cell: cell.value), disk) for found in speeds.values()]
     return Finding(together(compare(ratio, 1) for ratio in slowest), f"{said}; the disk here wrote {number(disk.value)} GB/s ({disk.doubt})")
 
 

@@ -4,7 +4,7 @@ from statistics import mean
 
 from .. import uyeda
 from ..experiment import Cell, Records
-from .judge import Claim, Finding, Verdict, below, compare, number, over, span, tally, together
+from .judge import Claim, Finding, Verdict, below, compare, marked, number, over, span, tally, together
 
 # Percent by which an average over random graphs may differ from theirs, which is one over ten graphs.
 CLOSE = 5
@@ -88,7 +88,7 @@ def variants_are_as_printed(records: Records) -> Finding:
     at = lambda column: {name: cells[name, column] for name in names}
     ours, theirs = at("speed, as a multiple of table 7"), at("theirs")
     verdicts = {name: compare(ours[name], 1) if theirs[name].value > 1 else below(ours[name], 1) for name in names if theirs[name].value != 1}
-    listed = "; ".join(f"{name} {number(ours[name].value)} (print {number(theirs[name].value)})" for name in verdicts)
+    listed = "; ".join(f"{name} {marked(ours[name])} (print {number(theirs[name].value)})" for name in verdicts)
     return Finding(together(verdicts.values()), f"speed as a multiple of table 7, C = 1.4, delta = 0.2: {listed}; as printed, faster or slower: {tally(verdicts.values())}")
 
 

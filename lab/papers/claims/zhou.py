@@ -5,7 +5,7 @@ from typing import Callable
 
 from .. import zhou_speed
 from ..experiment import Cell, Records, printed
-from .judge import Claim, Finding, Verdict, below, compare, fastest, number, over, span, tally, together, within
+from .judge import Claim, Finding, Verdict, below, compare, fastest, marked, number, over, span, tally, together, within
 
 # Percentages of XORs that a row of table 3.1 may differ from print: maximum matchings are not unique.
 MATCHINGS = 2.1
@@ -265,14 +265,14 @@ def by_link(cells: list[Cell]) -> dict[float, list[Cell]]:
 def small_units_waste_the_link(records: Records) -> Finding:
     links = by_link(records["figure-4.6"])
     verdicts = [below(over(cells[0], fastest(cells)), 1) for cells in links.values()]
-    listed = "; ".join(f"{number(cells[0].value)} of {rate:g} MB/s, and {number(fastest(cells).value)} with {fastest(cells).row} KiB" for rate, cells in links.items())
+    listed = "; ".join(f"{marked(cells[0])} of {rate:g} MB/s, and {marked(fastest(cells))} with {fastest(cells).row} KiB" for rate, cells in links.items())
     return Finding(together(verdicts), f"units of 16 KiB reach {listed}; less than the best unit: {tally(verdicts)}")
 
 
 def large_units_fill_the_link(records: Records) -> Finding:
     links = {rate: [cell for cell in cells if int(cell.row) >= CHOSEN_UNIT] for rate, cells in by_link(records["figure-4.6"]).items()}
     verdicts = [compare(cell, ALMOST_ALL) for cells in links.values() for cell in cells]
-    listed = "; ".join(f"{', '.join(number(cell.value) for cell in cells)} of {rate:g} MB/s" for rate, cells in links.items())
+    listed = "; ".join(f"{', '.join(map(marked, cells))} of {rate:g} MB/s" for rate, cells in links.items())
     units = ", ".join(cell.row for cell in next(iter(links.values())))
     return Finding(together(verdicts), f"units of {units} KiB reach {listed}; more than {ALMOST_ALL}: {tally(verdicts)}")
 
