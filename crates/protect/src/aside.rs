@@ -32,7 +32,8 @@ const MOST_ALIKE: u8 = 16;
 const GRANULE: i64 = 2;
 
 /// Gives a copy of a file called `name` the first name that is free, for a protection of the id
-/// `id`, and returns it. `give` does so, unless the name is taken ([`io::ErrorKind::AlreadyExists`]).
+/// `id`, and returns it. `give` does so, unless the name is taken
+/// ([`io::ErrorKind::AlreadyExists`]).
 ///
 /// # Errors
 /// If all names are taken, or if `give` returns another error.

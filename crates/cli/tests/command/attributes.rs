@@ -252,8 +252,8 @@ fn fragments_give_no_more_access() {
     assert_eq!(yard.decoded(&[]).0, 0o600);
 }
 
-/// A file of mode 0600 with an access control list shows mode 0660: the group bits are the most that
-/// the list gives to anybody. Its group may do nothing, nor with what is made from it.
+/// A file of mode 0600 with an access control list shows mode 0660: the group bits are the most
+/// that the list gives to anybody. Its group may do nothing, nor with what is made from it.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_list_does_not_open_shards_to_the_group() {

@@ -60,7 +60,8 @@ fn details_that_were_written_once_stay_readable() {
     let note = set(b"user.note", b"a note\0\xff");
     // The owner, user 1, the group, the mask, others.
     let list = b"\x02\0\0\0\x01\0\x07\0\xff\xff\xff\xff\x02\0\x05\0\x01\0\0\0\
-                 \x04\0\x05\0\xff\xff\xff\xff\x10\0\x05\0\xff\xff\xff\xff\x20\0\x05\0\xff\xff\xff\xff";
+                 \x04\0\x05\0\xff\xff\xff\xff\x10\0\x05\0\xff\xff\xff\xff\
+                 \x20\0\x05\0\xff\xff\xff\xff";
     let (access, inherited) =
         (set(b"system.posix_acl_access", list), set(b"system.posix_acl_default", list));
     let changed = Some(Timestamp { seconds: 1_795_853_877, nanoseconds: 217_744_773 });

@@ -149,9 +149,9 @@ pub fn set_aside(file: &OsStr) -> Option<(&str, &str)> {
     (fits && is_hex(stated_id) && is_hex(stated_digest)).then_some((stated_id, stated_digest))
 }
 
-/// Joins prefix, name and suffix. If the result would be longer than `most` bytes, cuts the object's
-/// name in `name`. The result may be as long as `name`: if that is too long, the file cannot get
-/// its name, which is better known before it is written.
+/// Joins prefix, name and suffix. If the result would be longer than `most` bytes, cuts the
+/// object's name in `name`. The result may be as long as `name`: if that is too long, the file
+/// cannot get its name, which is better known before it is written.
 fn decorate(prefix: &[u8], name: &OsStr, suffix: &[u8], most: usize) -> OsString {
     let name = name_bytes(name);
     let object = parse(name_of(name)).map_or(name.len(), |parsed| parsed.name.len());

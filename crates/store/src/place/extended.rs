@@ -202,8 +202,8 @@ impl Rights {
     }
 }
 
-/// Whether an NFSv4 list has an entry for anybody whose rights are not bits of the mode. What cannot
-/// be read counts as such an entry.
+/// Whether an NFSv4 list has an entry for anybody whose rights are not bits of the mode. What
+/// cannot be read counts as such an entry.
 fn names_others(list: &[u8]) -> bool {
     let read = || {
         let (count, mut rest) = take_number(list)?;

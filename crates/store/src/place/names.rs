@@ -11,12 +11,12 @@ const FOREIGN: &str = "<>:\"/\\|?*";
 
 /// Number of bytes in the longest name of a file on common file systems.
 pub const MOST_NAME: usize = 255;
-/// Number of bytes in the longest name of a file where names are encrypted (eCryptfs, and Synology's
-/// encrypted shares).
+/// Number of bytes in the longest name of a file where names are encrypted (eCryptfs, and
+/// Synology's encrypted shares).
 pub const MOST_ENCRYPTED: usize = 143;
 
-/// Makes something under a name of its own, for which `make` gets the largest number of bytes: those
-/// of common file systems, and if the file system refuses that name, once more [`MOST_ENCRYPTED`].
+/// Makes something under a name of its own, for which `make` gets the largest number of bytes:
+/// [`MOST_NAME`], and if the file system refuses that name, once more [`MOST_ENCRYPTED`].
 ///
 /// # Errors
 /// If `make` returns an error.
