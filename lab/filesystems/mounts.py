@@ -275,4 +275,5 @@ PLACES = [
     Place("FUSE, all of these are EOPNOTSUPP", passthrough(*refusing("EOPNOTSUPP"), "--zero-blocks")),
     Place("FUSE, all of these are EINVAL", passthrough(*refusing("EINVAL"))),
     Place("FUSE, one inode number for all", passthrough("--equal-inodes")),
+    Place("FUSE, names of at most 143 bytes", passthrough("--short-names")),
 ]

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """A FUSE file system that passes a folder through, except for calls that it refuses, as file systems of other kinds do.
 
-    lab/filesystems/passthrough.py FOLDER MOUNT_POINT [CALL=ERROR]... [--zero-blocks] [--equal-inodes] [--foreign]
+    lab/filesystems/passthrough.py FOLDER MOUNT_POINT [CALL=ERROR]... [--zero-blocks] [--equal-inodes] [--foreign] [--short-names]
 
 CALL is one of chmod, chown, utimens, link, symlink, rename-flags, statfs, fallocate, fsyncdir, truncate and xattr, ERROR the
 name of an error (EPERM). `--zero-blocks` says that the disk has 0 of 0 blocks, as some FUSE file systems do. With
 `--equal-inodes` all files and folders have the same number, and with `--foreign` all belong to user and group 4242, whoever
-makes them. Runs until it is unmounted. Needs mfusepy.
+makes them. With `--short-names` names have at most 143 bytes, as where they are encrypted (eCryptfs, Synology). Runs until it is
+unmounted. Needs mfusepy.
 """
 
 import argparse
@@ -24,6 +25,7 @@ CALLS = ("chmod", "chown", "utimens", "link", "symlink", "rename-flags", "statfs
 # RENAME_NOREPLACE of renameat2.
 NO_REPLACE = 1
 FOREIGN = 4242
+SHORT_NAME = 143
 STATUS = ("st_mode", "st_nlink", "st_uid", "st_gid", "st_size", "st_ino", "st_dev", "st_blocks", "st_blksize", "st_rdev")
 SPACE = ("f_bavail", "f_bfree", "f_blocks", "f_bsize", "f_favail", "f_ffree", "f_files", "f_frsize", "f_namemax")
 
@@ -47,6 +49,8 @@ class Passthrough(mfusepy.Operations):
 
     def place(self, path: str) -> str:
         """Returns where a file is."""
+        if self.options.short_names and len(os.fsencode(os.path.basename(path))) > SHORT_NAME:
+            raise mfusepy.FuseOSError(errno.ENAMETOOLONG)
         return str(self.root) + path
 
     def check(self, call: str) -> None:
@@ -183,6 +187,7 @@ def main() -> None:
     parser.add_argument("--zero-blocks", action="store_true")
     parser.add_argument("--equal-inodes", action="store_true")
     parser.add_argument("--foreign", action="store_true")
+    parser.add_argument("--short-names", action="store_true")
     options = parser.parse_intermixed_args()
     os.umask(0)
     operations = Passthrough(options.folder.resolve(), options)

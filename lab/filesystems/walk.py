@@ -20,6 +20,8 @@ import abilities
 KEPT = re.compile(r"\.damaged-")
 # The name of the list of restored files, which a repair writes beside the parity.
 RESTORED = re.compile(r"\.paritas/tree-[0-9a-f]{8}\.restored\.parity")
+# A name of 120 bytes. What a command adds to it is too much where names are encrypted.
+LONG_NAME = "я" * 60
 # A moment at which files of the walk have changed last.
 MOMENT = 1_400_000_001_123_456_700
 
@@ -126,7 +128,7 @@ class Tree:
         self.folder, self.able = folder, able
         folder.mkdir()
         (folder / "sub" / "deep").mkdir(parents=True)
-        for name, length in {"a.bin": 200_000, "sub/b.bin": 50_000, "sub/empty": 0, "sub/deep/c.txt": 300, "keep": 10}.items():
+        for name, length in {"a.bin": 200_000, "sub/b.bin": 50_000, "sub/empty": 0, "sub/deep/c.txt": 300, "keep": 10, "keep-too": 10, LONG_NAME: 20_000}.items():
             self.file(name, bytes_of(length, length), 0o640)
         self.file("holes.img", bytes_of(1, 5000), 0o600, at=3 << 20)
         self.decorate("sub/b.bin")
@@ -222,6 +224,7 @@ class Walk:
         shutil.copytree(root, copy, symlinks=True, ignore=shutil.ignore_patterns(".paritas"))
         before = listing(root)
         damage(root / "a.bin")
+        damage(root / LONG_NAME)
         for name in ("sub/b.bin", "sub/empty", "holes.img", "sub/new.bin", "sub/symlink"):
             (root / name).unlink(missing_ok=True)
         shutil.rmtree(root / "sub" / "deep")
@@ -299,6 +302,7 @@ class Walk:
         self.spread(source)
         self.promotion(source)
         self.odd_name(source)
+        self.long_name(source)
 
     def source(self) -> pathlib.Path:
         source = self.scratch / "payload.bin"
@@ -365,6 +369,20 @@ class Walk:
             named = any(mark in done.err for mark in ("`:`", "':'", '":"', "`?`", "'?'", '"?"'))
             check(named, f"the message does not say which character the file system refuses\n{done}")
             expect_listing(folder, set())
+
+    def long_name(self, source: pathlib.Path) -> None:
+        """Temporary names, and those of what is moved aside, are cut where they would be too long."""
+        paritas, folder = self.paritas, self.place / "long"
+        names = {f"{LONG_NAME}.{index}of6.paritas" for index in range(6)}
+        encode = ("encode", source, "--code", "4+2", "--name", LONG_NAME, "--out", folder)
+        paritas(*encode)
+        (folder / min(names)).write_bytes(b"not a shard")
+        paritas("repair", folder)
+        check(len(listing(folder) - names) == 1, "what was in the way is gone")
+        paritas("repair", folder, "--remove-moved-aside")
+        paritas(*encode, "--force")
+        expect_listing(folder, names)
+        self.decode(source, folder)
 
     # A volume
 

@@ -85,7 +85,8 @@ impl StatusPages {
     async fn overview(&self) -> Response<Body> {
         let body = match self.look.status().await {
             Ok(status) => {
-                overview_of(&status) + &traffic_of(&self.look.metrics.traffic.last_hour())
+                let hour = self.look.metrics.traffic.last_hour();
+                overview_of(&status) + &findings_of(&self.findings) + &traffic_of(&hour)
             }
             Err(error) => format!("<p class=bad>{}</p>", escaped(&error)),
         };

@@ -120,7 +120,7 @@ fn for_group_of(parity: Option<Owner>, mode: u32, owner: Option<Owner>) -> u32 {
 
 /// Returns the permissions that a folder of this mode leaves to the files in it.
 fn behind(folder: u32) -> u32 {
-    OWNER | (folder & ENTER) * 0o6
+    OWNER | ((folder & ENTER) * 0o6)
 }
 
 /// Returns who may use parity of this mode. It belongs to the owner of the root, also if somebody
