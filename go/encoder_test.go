@@ -217,6 +217,20 @@ func TestWrongUpdatesAndJoinsAreNamed(t *testing.T) {
 	expectError(t, encoder.Update(shards, changed), paritas.ErrShardSize)
 	expectError(t, encoder.Join(&bytes.Buffer{}, shards, -1), paritas.ErrInvalidInput)
 	expectError(t, encoder.Join(&bytes.Buffer{}, shards, 4001), paritas.ErrShortData)
+
+	// With two shards, and with several, the bytes that remain may be as many as the object has.
+	for _, data := range []int{2, 4} {
+		encoder := must[paritas.Encoder](t)(paritas.New(data, 2))
+		shards := encoded(t, encoder, sample(1000*data))
+		join := func(number, length, outSize int) error {
+			cut := clone(shards)
+			cut[number] = cut[number][:length]
+			return encoder.Join(&bytes.Buffer{}, cut, outSize)
+		}
+		expectError(t, join(0, 0, 1000), paritas.ErrReconstructRequired)
+		expectError(t, join(0, 990, 1000*data-20), paritas.ErrShardSize)
+		expectError(t, join(data-1, 980, 1000*data-20), nil)
+	}
 }
 
 func TestWhatIsWrongIsNamed(t *testing.T) {

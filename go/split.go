@@ -60,29 +60,41 @@ func (e *encoder) Join(dst io.Writer, shards [][]byte, outSize int) error {
 	case len(shards) < e.data:
 		return ErrTooFewShards
 	}
+	needed := shards[:0]
 	left := outSize
-	for _, shard := range shards[:e.data] {
-		if left <= 0 {
-			break
-		}
-		if shard == nil {
+	for number := 0; number < e.data && left > 0; number++ {
+		// An empty shard is a missing one, as everywhere in the interface.
+		if len(shards[number]) == 0 {
 			return ErrReconstructRequired
 		}
-		left -= len(shard)
+		left -= len(shards[number])
+		needed = shards[:number+1]
 	}
 	if left > 0 {
 		return ErrShortData
 	}
+	if !even(needed) {
+		return ErrShardSize
+	}
 	left = outSize
-	for _, shard := range shards[:e.data] {
+	for _, shard := range needed {
 		part := shard[:min(left, len(shard))]
-		if len(part) == 0 {
-			continue
-		}
 		if _, err := dst.Write(part); err != nil {
 			return err
 		}
 		left -= len(part)
 	}
 	return nil
+}
+
+// even tells whether no byte of an object is at a wrong place in shards that follow each other: each
+// is as long as the first one. The last may be shorter.
+func even(shards [][]byte) bool {
+	for number, shard := range shards {
+		last := number == len(shards)-1
+		if len(shard) > len(shards[0]) || len(shard) < len(shards[0]) && !last {
+			return false
+		}
+	}
+	return true
 }

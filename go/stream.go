@@ -24,7 +24,8 @@ type StreamEncoder interface {
 	// Split cuts size bytes of data into data shards. The last shards are filled up with zeros.
 	Split(data io.Reader, dst []io.Writer, size int64) error
 
-	// Join writes the first outSize bytes of the data shards to dst.
+	// Join writes the first outSize bytes of the data shards to dst. If streams turn out to differ in
+	// length, so that bytes may be at wrong places, it returns ErrShardSize after it has written them.
 	Join(dst io.Writer, shards []io.Reader, outSize int64) error
 }
 
@@ -153,7 +154,7 @@ func (s streams) Join(dst io.Writer, shards []io.Reader, outSize int64) error {
 	case len(shards) < s.data:
 		return ErrTooFewShards
 	}
-	left := outSize
+	left, first, uneven := outSize, int64(0), false
 	for number, shard := range shards[:s.data] {
 		if left <= 0 {
 			break
@@ -162,15 +163,39 @@ func (s streams) Join(dst io.Writer, shards []io.Reader, outSize int64) error {
 			return StreamReadError{Err: ErrShardNoData, Stream: number}
 		}
 		n, err := io.CopyN(dst, shard, left)
-		left -= n
 		if err != nil && err != io.EOF {
 			return err
 		}
+		left -= n
+		if number == 0 {
+			first = n
+			continue
+		}
+		longer, err := isLonger(shard, n, first)
+		if err != nil {
+			return err
+		}
+		uneven = uneven || longer || n < first && left > 0
 	}
-	if left > 0 {
+	switch {
+	case left > 0:
 		return ErrShortData
+	case uneven:
+		return ErrShardSize
 	}
 	return nil
+}
+
+// isLonger tells whether a stream, of which n bytes have been read, has more than most bytes.
+func isLonger(stream io.Reader, n, most int64) (bool, error) {
+	if n > most {
+		return true, nil
+	}
+	more, err := io.CopyN(io.Discard, stream, most-n+1)
+	if err == io.EOF {
+		err = nil
+	}
+	return n+more > most, err
 }
 
 // blocks reads a block of every stream, until they end. A shard whose stream is nil is empty; its

@@ -129,6 +129,27 @@ func TestStreamsThatFailAreNamed(t *testing.T) {
 	}
 }
 
+// A stream that is cut by less than the padding leaves bytes enough, but at wrong places.
+func TestJoinNoticesStreamsThatWereCut(t *testing.T) {
+	for _, data := range []int{2, 3, 5} {
+		streams := must[paritas.StreamEncoder](t)(paritas.NewStream(data, 2))
+		join := func(number, length int, outSize int64) error {
+			shards := slices.Repeat([][]byte{sample(1000)}, data)
+			shards[number] = shards[number][:length]
+			return streams.Join(io.Discard, readers(shards), outSize)
+		}
+		size := int64(1000*data - 20)
+		for number := range data - 1 {
+			expectError(t, join(number, 990, size), paritas.ErrShardSize)
+			expectError(t, join(number, 970, size), paritas.ErrShortData)
+		}
+		expectError(t, join(0, 0, 1000), paritas.ErrShardSize)
+		for _, bytes := range []int64{0, 10, 1000, 1001, size} {
+			expectError(t, join(data-1, 980, bytes), nil)
+		}
+	}
+}
+
 type failing struct{ err error }
 
 func (f failing) Write([]byte) (int, error) { return 0, f.err }

@@ -234,6 +234,7 @@ func TestMistakesWithStreamsAreAnsweredAlike(t *testing.T) {
 		"split 0":   func(s reedsolomon.StreamEncoder) error { return s.Split(readers(9)[0], writers(4), 0) },
 		"short":     func(s reedsolomon.StreamEncoder) error { return s.Split(readers(9)[0], writers(4), 99) },
 		"join":      func(s reedsolomon.StreamEncoder) error { return s.Join(io.Discard, readers(9, 9, 9, 9), 37) },
+		"join cut":  func(s reedsolomon.StreamEncoder) error { return s.Join(io.Discard, readers(9, 8, 9, 9), 36) },
 		"join few":  func(s reedsolomon.StreamEncoder) error { return s.Join(io.Discard, readers(9, 9, 9), 1) },
 		"join less": func(s reedsolomon.StreamEncoder) error { return s.Join(io.Discard, readers(9, 9, 9, 9), -1) },
 	}
