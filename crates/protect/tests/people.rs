@@ -545,7 +545,7 @@ fn parity_of_an_update_is_as_closed_as_all_files() {
     let report = updated(root.path());
     assert_eq!((report.updated, report.warnings.len()), (Updated::Layer, 0), "{report:?}");
     assert_eq!(modes_of_parity(&parity), [0o600]);
-    // What is closed stays so, and what somebody has opened is closed, although nothing has changed.
+    // What is closed stays so. What somebody has opened is closed, although nothing has changed.
     let some = fs::read_dir(&parity).unwrap().next().unwrap().unwrap().path();
     set_mode(&some, 0o644);
     assert_eq!(updated(root.path()).updated, Updated::Nothing);

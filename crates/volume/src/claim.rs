@@ -1,12 +1,11 @@
-//! The claim of the process that promotes an object, or that reads all blocks of the volume, so that
-//! a second process does not do the same work.
+//! The claim of the process that promotes an object or reads all blocks of the volume, so that a
+//! second process does not do the same work.
 //!
-//! A claim is a file beside the hint that the object waits for promotion; the claim on all blocks has
-//! an id that no object has. All processes first ask
-//! the same node for it, and that node creates it for only one of them. The claim states the time,
-//! and is renewed while its process works. So the claim of a killed process becomes void after
-//! [`LASTS`], like the heartbeat of a put that is no longer renewed. For processes on the same
-//! machine it is void at once.
+//! A claim is a file beside the hint that the object waits for promotion. The claim on all blocks
+//! has an id that no object has. All processes first ask the same node for a claim, and that node
+//! creates it for only one of them. The claim states the time, and is renewed while its process
+//! works. So the claim of a killed process becomes void after [`LASTS`], like the heartbeat of a
+//! put that is no longer renewed. For processes on the same machine it is void at once.
 //!
 //! A claim only saves work, and nothing else depends on it: two promoters write equal bytes. So a
 //! process goes on without a claim if no node supports exclusive creation (`Mode::Create`), or if

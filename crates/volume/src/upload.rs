@@ -254,8 +254,8 @@ impl<'v> UploadsJob<'v> {
         Ok(uploads.into_iter().filter(is_open).collect())
     }
 
-    /// Returns all uploads whose records have names that begin with `prefix`. A record that cannot be
-    /// read keeps nobody from the others.
+    /// Returns all uploads whose records have names that begin with `prefix`. A record that cannot
+    /// be read keeps nobody from the others.
     async fn recorded(self, prefix: &str) -> Result<RecordedUploads<'v>> {
         let names = list(self.cluster, prefix).await?.into_keys();
         let ids: Vec<String> = names

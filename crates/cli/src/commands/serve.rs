@@ -77,7 +77,8 @@ async fn serve(
     }
 }
 
-/// Opens the volume again for work in the background, looks after it, and logs and notes what fails.
+/// Opens the volume again for work in the background, looks after it, and logs and notes what
+/// fails.
 fn look_after(
     path: &Path,
     rate: Option<paritas_volume::Rate>,
