@@ -559,7 +559,7 @@ impl<'p> Changes<'p> {
         Ok(order.plan(tree.skipped.clone(), Vec::new()))
     }
 
-    /// Returns the mode for all parity. The catalogue of a new layer names all files, and each layer
+    /// Returns the mode for all parity. The catalogue of a new layer names all files, and a layer
     /// has bytes of others than the new ones.
     fn parity_mode(&self, protection: &Protection) -> u32 {
         let guards = self.items.iter().filter_map(Guard::of_item);
