@@ -211,29 +211,52 @@ impl CallShards {
         shards.expect_apart().map(|()| shards)
     }
 
+    /// Checks that no target overlaps another shard. Shards are sorted by their places: a call may
+    /// have some hundreds, and to compare each with each would take longer than a small call.
     fn expect_apart(&self) -> Result<()> {
-        let sources = || self.sources.iter().map(|shard| (shard.0 as usize, shard.1));
-        let targets = || self.targets.iter().map(|shard| (shard.0 as usize, shard.1));
-        for (number, target) in targets().enumerate() {
-            if let Some(other) = sources().position(|source| overlap(source, target)) {
-                return Err(Failure::arguments(format!(
-                    "shard {number} of those that are computed overlaps shard {other} of those \
-                     that are read"
-                )));
-            }
-            if let Some(other) = targets().take(number).position(|other| overlap(other, target)) {
-                return Err(Failure::arguments(format!(
-                    "shards {other} and {number} of those that are computed overlap"
-                )));
+        let sources = self.sources.iter().map(|shard| (shard.0 as usize, shard.1)).enumerate();
+        let targets = self.targets.iter().map(|shard| (shard.0 as usize, shard.1)).enumerate();
+        let sources = sources.map(|(number, place)| (place, Part::Source(number)));
+        let targets = targets.map(|(number, place)| (place, Part::Target(number)));
+        let filled = sources.chain(targets).filter(|&((_, bytes), _)| bytes > 0);
+        let mut all: SmallVec<[_; ON_STACK]> = filled.collect();
+        all.sort_unstable_by_key(|&((start, _), _)| start);
+        // Where the memory that has been passed ends, and the shard that ends there: of sources,
+        // and of targets.
+        let (mut read, mut written) = ((0, 0), (0, 0));
+        for ((start, bytes), part) in all {
+            match part {
+                Part::Target(number) if start < written.0 => {
+                    return Err(both_written(written.1, number));
+                }
+                Part::Target(number) if start < read.0 => return Err(overlap(number, read.1)),
+                Part::Source(number) if start < written.0 => {
+                    return Err(overlap(written.1, number));
+                }
+                Part::Target(number) => written = (start + bytes, number),
+                Part::Source(number) => read = read.max((start + bytes, number)),
             }
         }
         Ok(())
     }
 }
 
-/// Whether two pieces of memory, each a start and a length, share a byte.
-fn overlap((a, a_bytes): (usize, usize), (b, b_bytes): (usize, usize)) -> bool {
-    a_bytes > 0 && b_bytes > 0 && a < b + b_bytes && b < a + a_bytes
+/// What a call does with a shard, and the shard's number among those of its part.
+#[derive(Clone, Copy)]
+enum Part {
+    Source(usize),
+    Target(usize),
+}
+
+fn overlap(target: usize, source: usize) -> Failure {
+    Failure::arguments(format!(
+        "shard {target} of those that are computed overlaps shard {source} of those that are read"
+    ))
+}
+
+fn both_written(a: usize, b: usize) -> Failure {
+    let (a, b) = (a.min(b), a.max(b));
+    Failure::arguments(format!("shards {a} and {b} of those that are computed overlap"))
 }
 
 fn expect_shard(start: *const u8, bytes: usize, what: &str, number: usize) -> Result<()> {
@@ -269,6 +292,23 @@ mod tests {
         assert!(is_refused(&[(0, 16)], &[(0, 16)]));
         assert!(is_refused(&[(16, 16)], &[(8, 32)]));
         assert!(is_refused(&[], &[(0, 16), (16, 16), (31, 1)]));
+    }
+
+    #[test]
+    fn overlaps_are_found_wherever_the_shards_lie() {
+        let places: Vec<_> = (0..5).flat_map(|at| (0..4).map(move |bytes| (at, bytes))).collect();
+        let bytes_of = |(at, bytes)| at..at + bytes;
+        let share = |a, b| bytes_of(a).any(|byte| bytes_of(b).contains(&byte));
+        for &a in &places {
+            for &b in &places {
+                for &c in &places {
+                    let [ab, ac, bc] = [share(a, b), share(a, c), share(b, c)];
+                    assert_eq!(is_refused(&[], &[a, b, c]), ab || ac || bc, "{a:?} {b:?} {c:?}");
+                    assert_eq!(is_refused(&[a], &[b, c]), ab || ac || bc, "{a:?} {b:?} {c:?}");
+                    assert_eq!(is_refused(&[a, b], &[c]), ac || bc, "{a:?} {b:?} {c:?}");
+                }
+            }
+        }
     }
 
     #[test]
