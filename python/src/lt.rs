@@ -97,7 +97,7 @@ impl LtDecoder {
     /// the decoder then stays as it was.
     fn push(&self, py: Python<'_>, number: usize, block: &Bound<'_, PyAny>) -> Result<bool> {
         let block = LtBlock { number, bytes: Source::of(block)? };
-        Ok(self.lock(py).push(block)?)
+        Ok(py.detach(|| self.lock_detached().push(block))?)
     }
 
     /// Whether the object can be computed.
@@ -114,8 +114,7 @@ impl LtDecoder {
 
     /// Computes the object. Raises LossError if the blocks do not suffice yet.
     fn reconstruct<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyBytes>> {
-        let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let object = py.detach(|| lock().reconstruct())?;
+        let object = py.detach(|| self.lock_detached().reconstruct())?;
         Ok(PyBytes::new(py, &object))
     }
 
@@ -131,5 +130,10 @@ impl LtDecoder {
     /// meanwhile.
     fn lock(&self, py: Python<'_>) -> MutexGuard<'_, paritas::lt::LtDecoder<Source>> {
         self.0.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// As [`Self::lock`], for a thread that has released the interpreter.
+    fn lock_detached(&self) -> MutexGuard<'_, paritas::lt::LtDecoder<Source>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -5,6 +5,7 @@ import json
 import os
 import pickle
 import signal
+import sys
 import threading
 import time
 from itertools import combinations
@@ -383,6 +384,27 @@ def test_lt_blocks_in_any_order_give_the_object():
         paritas.LtDecoder(blocks.info[:-1])
     with pytest.raises(paritas.LossError):
         paritas.LtDecoder(blocks.info).reconstruct()
+
+
+def test_lt_decoders_let_other_threads_run_while_they_check_a_block():
+    blocks = paritas.LtEncoder("lt:k=16,n=128").encode(bytes(64 << 20))
+    decoder = paritas.LtDecoder(blocks.info)
+    given = [blocks[number] for number in range(128)]
+    waits, go, ran = threading.Event(), threading.Lock(), []
+    go.acquire()
+    other = threading.Thread(target=lambda: (waits.set(), go.acquire(), ran.append(True)))
+    other.start()
+    waits.wait()
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1000)
+    try:
+        # From here on the interpreter changes threads only where a call releases it.
+        go.release()
+        pushed = next((number for number, block in enumerate(given) if (decoder.push(number, block), ran)[1]), None)
+    finally:
+        sys.setswitchinterval(interval)
+        other.join()
+    assert pushed is not None
 
 
 def test_docstrings_are_there():
