@@ -203,8 +203,9 @@ pub struct RepairReport {
 }
 
 /// Makes every shard of the objects in `paths` whole again. New shards go to `to`, by default to
-/// the directories of the others. Returns a report for each object. If some objects cannot be
-/// repaired, all others are repaired, and then the first such error is raised.
+/// the directories in `paths` and those of the other shards; a directory that does not exist is
+/// made. Returns a report for each object. If some objects cannot be repaired, all others are
+/// repaired, and then the first such error is raised.
 #[pyfunction]
 #[pyo3(signature = (paths, *, to = None, sync = true, threads = None))]
 pub fn repair_files(
@@ -217,7 +218,8 @@ pub fn repair_files(
     let (paths, threads) = (paths.0, number_of_threads(threads)?);
     run(py, |progress| {
         let job = RepairJob::default().to(to).sync(sync).threads(threads);
-        let objects = found(&paths)?.objects;
+        let mut inventory = found(&paths)?;
+        inventory.offer(&paths);
         let repair = |object: paritas_shards::Object| -> Result<_> {
             let report = paritas_shards::repair(&object, &job, progress)?;
             Ok(RepairReport {
@@ -226,7 +228,8 @@ pub fn repair_files(
                 warnings: report.warnings,
             })
         };
-        let repaired: Vec<Result<RepairReport>> = objects.into_iter().map(repair).collect();
+        let repaired: Vec<Result<RepairReport>> =
+            inventory.objects.into_iter().map(repair).collect();
         repaired.into_iter().collect()
     })
 }

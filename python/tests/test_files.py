@@ -83,6 +83,24 @@ def test_one_lost_object_does_not_keep_the_others_from_repair(tmp_path):
     assert states == {"a": "lost", "b": "intact", "c": "intact"}
 
 
+def test_repair_makes_a_folder_that_is_gone(encoded):
+    _, disks, shards = encoded
+    gone = disks[-1]
+    lost = [shard for shard in shards if os.path.dirname(shard) == str(gone)]
+    for shard in lost:
+        os.unlink(shard)
+    gone.rmdir()
+    paritas.repair_files(disks, sync=False)
+    assert lost and all(map(os.path.exists, lost))
+
+
+def test_repair_writes_a_lost_shard_that_is_named_beside_the_others(encoded):
+    _, _, shards = encoded
+    os.unlink(shards[5])
+    [repaired] = paritas.repair_files(shards, sync=False)
+    assert repaired.repaired == [5] and not os.path.isdir(shards[5])
+
+
 def test_what_the_system_refuses_is_named(tmp_path):
     with pytest.raises(paritas.NotFoundError) as error:
         paritas.encode_file(tmp_path / "missing", tmp_path)

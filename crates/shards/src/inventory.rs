@@ -1,7 +1,9 @@
 //! What a scan finds: objects, files that cannot be used, and files that killed processes left
 //! behind.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use paritas_store::object::names::parse;
 
 use crate::folders::GivenFolder;
 use crate::leftovers::Leftover;
@@ -40,9 +42,12 @@ pub struct Ignored {
 
 impl Inventory {
     /// Adds each of `folders` that does not exist yet, as if it were empty and had been given to
-    /// the scan. It is made when a shard is to be written there.
+    /// the scan. It is made when a shard is to be written there. A path with the name of a shard
+    /// file is that of a lost shard, and is left out.
     pub fn offer(&mut self, folders: &[PathBuf]) {
-        let absent = folders.iter().filter(|folder| folder.symlink_metadata().is_err());
+        let is_shard = |path: &Path| path.file_name().is_some_and(|name| parse(name).is_some());
+        let absent =
+            folders.iter().filter(|path| path.symlink_metadata().is_err() && !is_shard(path));
         let absent: Vec<GivenFolder> = absent.map(|folder| GivenFolder::absent(folder)).collect();
         if absent.is_empty() {
             return;
