@@ -26,9 +26,17 @@ export class ParitasError extends Error {
   }
 }
 
+/** The number of bytes of a shard, or null if it is missing. Other arrays count in something else than bytes. */
+function lengthOf(shard, node) {
+  if (shard === null || shard === undefined) return null;
+  if (shard instanceof Uint8Array) return shard.length;
+  const kind = shard.constructor?.name ?? typeof shard;
+  throw new ParitasError({ kind: "Request", message: `shard ${node} must be a Uint8Array; got ${kind}` });
+}
+
 /** Asks the module, and returns its answer: a JSON object, with the shards that it has made. */
 function ask(request, shards = []) {
-  const lengths = shards.map((shard) => shard?.length ?? null);
+  const lengths = shards.map(lengthOf);
   const text = new TextEncoder().encode(JSON.stringify({ ...request, shards: lengths }));
   const bytes = lengths.reduce((sum, length) => sum + (length ?? 0), 4 + text.length);
   const room = paritas_room(bytes) >>> 0;

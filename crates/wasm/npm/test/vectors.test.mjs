@@ -77,6 +77,20 @@ test("a loss is told cell by cell", () => {
   assert.equal(survey("rdp:k=4", { lose: 2, most: 100 }).recovered, 15);
 });
 
+test("only bytes are shards", () => {
+  const codec = new Codec("4+2");
+  const bytes = new Uint8Array(codec.unit);
+  const kinds = [new Uint16Array(codec.unit), bytes.buffer, [...bytes], new DataView(bytes.buffer), "a".repeat(codec.unit), 0, false];
+  for (const wrong of kinds) {
+    const refused = { name: "ParitasError", kind: "Request", message: /shard 1 must be a Uint8Array; got / };
+    assert.throws(() => codec.encode([bytes, wrong, bytes, bytes]), refused);
+    assert.throws(() => codec.reconstruct([bytes, wrong, bytes, bytes, null, null]), refused);
+  }
+  assert.throws(() => codec.split(bytes.buffer), /must be a Uint8Array; got ArrayBuffer/);
+  assert.equal(codec.encode([bytes, Buffer.from(bytes), bytes, bytes]).length, 2);
+  codec.close();
+});
+
 test("what is refused has the library's message", () => {
   assert.throws(() => describe("rdp:k=0"), (error) => error instanceof ParitasError && /k must be/.test(error.message));
   assert.throws(() => plan("4+2", { lost: [6] }), /numbered 0 to 5; got 6/);
