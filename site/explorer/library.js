@@ -7,9 +7,10 @@ export class Library {
 
   #start() {
     this.#worker = new Worker(new URL("worker.js", import.meta.url), { type: "module" });
-    this.#worker.onmessage = ({ data: { id, answer, error } }) => {
+    this.#worker.onmessage = ({ data: { id, answer, error, broken } }) => {
       const waiting = this.#waiting.get(id);
       if (!waiting) return;
+      if (broken) return this.#fail(new Error(error));
       this.#waiting.delete(id);
       if (error === undefined) waiting.resolve(answer);
       else waiting.reject(new Error(error));

@@ -7,6 +7,7 @@ onmessage = async ({ data: { id, call, args } }) => {
   try {
     postMessage({ id, answer: (await library)[call](...args) });
   } catch (error) {
-    postMessage({ id, error: error.message });
+    // The library refuses with its own kind of error. After any other, such as a trap, it cannot be used again.
+    postMessage({ id, error: error.message, broken: error.name !== "ParitasError" });
   }
 };

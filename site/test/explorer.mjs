@@ -14,10 +14,20 @@ const [site, command, shots] = process.argv.slice(2);
 const CASES = 200;
 const TYPES = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".wasm": "application/wasm", ".svg": "image/svg+xml", ".json": "application/json" };
 
+// Below this folder the same pages have a library that traps when it is asked about the code `trap`, and ever after.
+const TRAP = "/trap/";
+const trapping = (script) => `let dead = false;\n${script}`.replace(
+  /^function ask\(request.*$/m,
+  '$&\n  dead ||= request.code === "trap";\n  if (dead) throw new WebAssembly.RuntimeError("unreachable executed");',
+);
+
 const server = createServer(async ({ url }, response) => {
-  const path = join(site, normalize(new URL(url, "http://site").pathname));
+  const place = normalize(new URL(url, "http://site").pathname);
+  const traps = place.startsWith(TRAP);
+  const path = join(site, traps ? place.slice(TRAP.length) : place);
   try {
-    const bytes = await readFile(path);
+    let bytes = await readFile(path);
+    if (traps && path.endsWith("paritas.js")) bytes = trapping(bytes.toString());
     response.writeHead(200, { "content-type": TYPES[extname(path)] ?? "application/octet-stream" }).end(bytes);
   } catch {
     response.writeHead(404).end();
@@ -128,6 +138,15 @@ console.log(`${CASES} codes and losses: ${counts.recovered} recovered and ${coun
 await page.locator("#spec").fill("rdp:k=0");
 await page.locator("#code-error").waitFor({ state: "visible" });
 assert.match(await page.locator("#code-error").innerText(), /k must be/);
+
+// After a trap the library begins anew.
+const trapped = await open("trap/explorer/index.html");
+await shown(trapped, "rdp:k=6", [0, 3]);
+await trapped.locator("#spec").fill("trap");
+await trapped.getByText("unreachable executed").waitFor();
+await trapped.locator("#spec").fill("rdp:k=5");
+await shown(trapped, "rdp:k=5", [0, 3]);
+await trapped.close();
 
 // The keyboard alone: a cell, its node, a step.
 await page.locator("#spec").fill("rdp:k=4");
