@@ -3,9 +3,9 @@
 //! Whoever reads parity and enough of the protected files can compute the rest of them. So parity
 //! gives a permission only if all protected files give it, and if all folders that lead to a
 //! protected file, but not to the parity, let the same people in. A mailbox whose files are open to
-//! all, in a folder that only its owner may enter, gets parity for its owner alone. Parity belongs to
-//! the owner and the group of the root. To a file of another group, the members of that group are
-//! others.
+//! all, in a folder that only its owner may enter, gets parity for its owner alone. Parity belongs
+//! to the owner and the group of the root. To a file of another group, the members of that group
+//! are others.
 
 use std::collections::HashMap;
 use std::fs;
