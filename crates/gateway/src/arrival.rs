@@ -104,9 +104,9 @@ struct ArrivingBody {
     arrival: BodyArrival,
 }
 
-/// The patience with the client that sends a body. It counts the time in which the gateway waits for
-/// bytes, and begins anew after each [`LEAST`] of them: otherwise a byte now and then would keep the
-/// place of a transfer for ever.
+/// The patience with the client that sends a body. It counts the time in which the gateway waits
+/// for bytes, and begins anew after each [`LEAST`] of them: otherwise a byte now and then would
+/// keep the place of a transfer for ever.
 struct BodyPatience {
     patience: Duration,
     /// How long the gateway has waited, and the number of bytes that have come meanwhile.

@@ -125,8 +125,8 @@ impl Gateway {
     /// Creates a gateway.
     ///
     /// # Errors
-    /// If a file of the certificate cannot be read ([`ErrorKind::Io`]) or used, or if the memory has
-    /// no room for one put ([`ErrorKind::Parameters`]).
+    /// If a file of the certificate cannot be read ([`ErrorKind::Io`]) or used, or if the memory
+    /// has no room for one put ([`ErrorKind::Parameters`]).
     pub fn new(
         volume: Arc<Volume>,
         keys: Keys,

@@ -22,8 +22,8 @@ struct Finding {
 }
 
 impl Findings {
-    /// Notes what was being done and what was found, such as `repairing a/b` and an error. A finding
-    /// that is there already is counted.
+    /// Notes what was being done and what was found, such as `repairing a/b` and an error. A
+    /// finding that is there already is counted.
     pub fn note(&self, doing: &str, found: &dyn fmt::Display) {
         let text = format!("{doing}: {found}");
         let mut findings = held(&self.0);

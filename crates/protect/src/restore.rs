@@ -242,8 +242,8 @@ impl RestoreTree {
         named
     }
 
-    /// Makes a hard link at `path` to a file in the tree, or a copy of it where the file cannot have
-    /// one more name there.
+    /// Makes a hard link at `path` to a file in the tree, or a copy of it where the file cannot
+    /// have one more name there.
     pub fn hard_link(&self, file: &[u8], path: &[u8], seen: Option<Seen>) -> Result<()> {
         let failed = |error| self.failed("restoring the link", path)(error);
         let (from, file) = self.folder.parent(file, false).map_err(failed)?;

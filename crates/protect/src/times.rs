@@ -7,9 +7,9 @@
 //! have theirs: the one in the catalogue, or the one that a repair has noted (`restored.rs`).
 //! Otherwise a file whose bytes differ and whose own time does not counts as damaged.
 //!
-//! Whether these times count or not, a file with a new one may have other bytes. So what trusts sizes
-//! and times reads it: an update, which notes the new time if the bytes are right, and a quick
-//! verification. After one update, the times of a copied tree count again.
+//! Whether these times count or not, a file with a new one may have other bytes. So what trusts
+//! sizes and times reads it: an update, which notes the new time if the bytes are right, and a
+//! quick verification. After one update, the times of a copied tree count again.
 
 use std::collections::HashSet;
 
