@@ -485,6 +485,23 @@ class Runs(unittest.TestCase):
                 self.assertEqual(count, total)
                 self.assertTrue(least <= minutes <= most, first)
 
+    def test_a_run_ends_in_time_and_goes_on(self):
+        points = lambda _: [Point(name, lambda: [Cell("r", "c", 1)]) for name in ("one", "two", "three")]
+        experiment = Experiment("luo", "source", "", Kind.EXACT, "", (0, 3 * 3600), points=points)
+        here = Origin("a processor", "abc", "today", "whole", "lab/run")
+        clock = mock.patch.object(program.time, "monotonic", side_effect=itertools.count(0, 1800))
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()), clock:
+            store = Store(pathlib.Path(folder))
+            run = lambda: program.Run(store, here, Effort(), again=False, seconds=7200).all([experiment])
+            # The clock is read before the first part and before each.
+            with self.assertRaisesRegex(SystemExit, "goes on where it stopped .luo-source"):
+                run()
+            self.assertIsNone(store.read(experiment))
+            for _ in range(2):
+                with contextlib.suppress(SystemExit):
+                    run()
+            self.assertEqual(len(store.read(experiment).cells), 3)
+
     def test_a_quick_run_says_what_it_left_out(self):
         points = lambda effort: [Point(name, lambda: [Cell("r", "c", 1)]) for name in ("one", "two", "three")[: 1 if effort.quick else None]]
         experiment = Experiment("luo", "source", "", Kind.EXACT, "", (0, 0), points=points)
