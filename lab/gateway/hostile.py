@@ -204,7 +204,7 @@ class Hostile:
         return f"{count} connections, all closed; an honest get took at most {slowest * 1000:.0f} ms"
 
     async def flood(self, count):
-        """Sends large objects from many clients at once, and reads them by clients that take their time."""
+        """Sends large objects from many clients at once."""
         body = CONTENT * 300
         signed = [self.guest.request("PUT", f"/guests/flood{number}", body=body) for number in range(4)]
 
