@@ -211,8 +211,12 @@ def test_a_fleet_reencodes(volume_file, volume, tmp_path):
     for name, content in contents.items():
         volume.put(name, content)
     old = volume.code
-    text = volume_file.read_text()
-    volume_file.write_text(re.sub("(?m)^code = .*$", 'code = "2+2"', text))
+    text = re.sub("(?m)^code = .*$", 'code = "2+2"', volume_file.read_text())
+    volume_file.write_text(text)
+    # The code tolerates fewer losses than the one before.
+    with pytest.raises(paritas.ParameterError, match="write `losses = 2`"):
+        fleet.run(volume_file, "reencode", workers=2)
+    volume_file.write_text(re.sub("(?m)^losses = .*$", "losses = 2", text))
     report = fleet.run(volume_file, "reencode", workers=2)
     assert len(report.names("changed")) == 6
     changed = paritas.Volume.open(volume_file)
@@ -670,7 +674,8 @@ def test_a_worker_of_an_earlier_run_sees_a_changed_volume_file(volume_file, volu
     volume.put("object", os.urandom(20_000))
     settings = {"workers": 1, "engine": "ray"}
     assert fleet.run(volume_file, "reencode", **settings).names("unchanged") == ["object"]
-    volume_file.write_text(re.sub("(?m)^code = .*$", 'code = "2+2"', volume_file.read_text()))
+    text = re.sub("(?m)^code = .*$", 'code = "2+2"', volume_file.read_text())
+    volume_file.write_text(re.sub("(?m)^losses = .*$", "losses = 2", text))
     assert fleet.run(volume_file, "reencode", **settings).names("changed") == ["object"]
 
 
