@@ -201,11 +201,12 @@ pub fn pass_over_unreadable(query: Option<&str>, headers: &mut HeaderMap) {
 }
 
 /// Refuses the forms of browsers. The adapter reads a form with its file into memory before it asks
-/// whose it is, and does not show what the fields ask for.
-pub fn refused_form(headers: &HeaderMap) -> Option<S3Error> {
+/// whose it is, and does not show what the fields ask for. An object that is put may be of that
+/// kind.
+pub fn refused_form(method: &Method, headers: &HeaderMap) -> Option<S3Error> {
     const KIND: &[u8] = b"multipart/form-data";
     let kind = headers.get(CONTENT_TYPE)?.as_bytes().trim_ascii_start().get(..KIND.len())?;
-    let is_form = kind.eq_ignore_ascii_case(KIND);
+    let is_form = method == Method::POST && kind.eq_ignore_ascii_case(KIND);
     is_form.then(|| s3_error!(NotImplemented, "forms of browsers are not offered"))
 }
 
@@ -320,10 +321,12 @@ mod tests {
             ("multipart/mixed", false),
             ("text/plain", false),
         ] {
-            assert_eq!(refused_form(&with("content-type", kind)).is_some(), is_form, "{kind}");
+            let headers = with("content-type", kind);
+            assert_eq!(refused_form(&Method::POST, &headers).is_some(), is_form, "{kind}");
+            assert!(refused_form(&Method::PUT, &headers).is_none());
         }
         let none = HeaderMap::new();
-        assert!(refused_form(&none).is_none() && !is_forwarded(&none));
+        assert!(refused_form(&Method::POST, &none).is_none() && !is_forwarded(&none));
         assert!(is_forwarded(&with("x-forwarded-for", "192.0.2.1")));
         assert!(has_old_signature(None, &with("authorization", "AWS me:0")));
         for (query, is_old) in

@@ -337,7 +337,7 @@ impl Visit {
         let query = request.uri().query().map(str::to_owned);
         pass_over_unreadable(query.as_deref(), request.headers_mut());
         let is_local = peer.ip().to_canonical().is_loopback() && !is_forwarded(request.headers());
-        let form = refused_form(request.headers());
+        let form = refused_form(&method, request.headers());
         let (request, arrival) = arriving(request, patience);
         let answered = match form {
             _ if path.starts_with("/-/") => Ok(door.pages.answer(&path, is_local).await),
