@@ -83,19 +83,28 @@ impl Keeper<'_> {
 
     /// Reads all blocks and repairs damage, unless that was done lately or another process does it.
     async fn scrub(&self, every: Duration) {
-        let status = self.volume.scrub_status().await;
-        let last = status.last.as_ref().map_or(0, |pass| pass.ended);
-        if status.pass.is_none() && now().saturating_sub(last) < every.as_secs() {
+        if !self.is_due(every).await {
             return;
         }
         let scrubbed = match Claim::of_all_blocks(&self.volume.cluster).await {
-            Ok(claim) => claim.hold(self.scrub_now()).await,
+            Ok(claim) => claim.hold(self.scrub_now(every)).await,
             Err(busy) => Err(busy),
         };
         self.note("scrubbing", scrubbed);
     }
 
-    async fn scrub_now(&self) -> Result<()> {
+    /// Whether the last full pass ended so long ago, or another one has begun.
+    async fn is_due(&self, every: Duration) -> bool {
+        let status = self.volume.scrub_status().await;
+        let last = status.last.as_ref().map_or(0, |pass| pass.ended);
+        status.pass.is_some() || now().saturating_sub(last) >= every.as_secs()
+    }
+
+    async fn scrub_now(&self, every: Duration) -> Result<()> {
+        // The process that had the claim before may have ended the pass.
+        if !self.is_due(every).await {
+            return Ok(());
+        }
         let mut scrub = self.volume.scrub().await?;
         while let Some((name, repaired)) = scrub.next().await {
             self.note(&format!("scrubbing {name}"), repaired);
