@@ -56,6 +56,7 @@ fn cauchy_4_2() {
 }
 
 #[test]
+#[ignore = "other codes of its kind are tried here; scripts/test-soak tries all"]
 fn cauchy_5_3() {
     Arena::new(WIDER_CAUCHY, 2).usual_sizes();
 }
@@ -71,6 +72,7 @@ fn isal_cauchy_3_2() {
 }
 
 #[test]
+#[ignore = "other codes of its kind are tried here; scripts/test-soak tries all"]
 fn evenodd_3() {
     Arena::new(EVENODD, 4).usual_sizes();
 }
