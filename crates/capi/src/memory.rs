@@ -216,8 +216,8 @@ impl CallShards {
     fn expect_apart(&self) -> Result<()> {
         let sources = self.sources.iter().map(|shard| (shard.0 as usize, shard.1)).enumerate();
         let targets = self.targets.iter().map(|shard| (shard.0 as usize, shard.1)).enumerate();
-        let sources = sources.map(|(number, place)| (place, Part::Source(number)));
-        let targets = targets.map(|(number, place)| (place, Part::Target(number)));
+        let sources = sources.map(|(number, place)| (place, CallPart::Source(number)));
+        let targets = targets.map(|(number, place)| (place, CallPart::Target(number)));
         let filled = sources.chain(targets).filter(|&((_, bytes), _)| bytes > 0);
         let mut all: SmallVec<[_; ON_STACK]> = filled.collect();
         all.sort_unstable_by_key(|&((start, _), _)| start);
@@ -226,15 +226,15 @@ impl CallShards {
         let (mut read, mut written) = ((0, 0), (0, 0));
         for ((start, bytes), part) in all {
             match part {
-                Part::Target(number) if start < written.0 => {
+                CallPart::Target(number) if start < written.0 => {
                     return Err(both_written(written.1, number));
                 }
-                Part::Target(number) if start < read.0 => return Err(overlap(number, read.1)),
-                Part::Source(number) if start < written.0 => {
+                CallPart::Target(number) if start < read.0 => return Err(overlap(number, read.1)),
+                CallPart::Source(number) if start < written.0 => {
                     return Err(overlap(written.1, number));
                 }
-                Part::Target(number) => written = (start + bytes, number),
-                Part::Source(number) => read = read.max((start + bytes, number)),
+                CallPart::Target(number) => written = (start + bytes, number),
+                CallPart::Source(number) => read = read.max((start + bytes, number)),
             }
         }
         Ok(())
@@ -243,7 +243,7 @@ impl CallShards {
 
 /// What a call does with a shard, and the shard's number among those of its part.
 #[derive(Clone, Copy)]
-enum Part {
+enum CallPart {
     Source(usize),
     Target(usize),
 }

@@ -65,7 +65,7 @@ pub(crate) struct Continuations {
     changes: Mutex<RecentChanges>,
 }
 
-/// Whether the oldest of so many lists has to go, which have so many keys together.
+/// Whether this number of lists, or of the keys in all of them, is too much to be kept.
 fn is_too_much(lists: usize, keys: usize) -> bool {
     lists > MOST_LISTINGS || lists > 1 && keys > MOST_KEYS
 }

@@ -32,7 +32,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use crate::arrival::arriving;
 use crate::demands::{is_forwarded, pass_over_unreadable, refused_form};
 use crate::errors::explained;
-use crate::findings::Findings;
+use crate::findings::UpkeepFindings;
 use crate::keys::Keys;
 use crate::metrics::Metrics;
 use crate::pages::StatusPages;
@@ -199,7 +199,7 @@ impl Gateway {
     }
 
     /// Returns the findings that its page shows. Whoever looks after the volume adds to them.
-    pub fn findings(&self) -> Arc<Findings> {
+    pub fn findings(&self) -> Arc<UpkeepFindings> {
         self.door.pages.findings()
     }
 

@@ -12,16 +12,16 @@ const MOST: usize = 20;
 
 /// The last findings, the latest first.
 #[derive(Debug, Default)]
-pub struct Findings(Mutex<VecDeque<Finding>>);
+pub struct UpkeepFindings(Mutex<VecDeque<UpkeepFinding>>);
 
 #[derive(Debug)]
-struct Finding {
+struct UpkeepFinding {
     text: String,
     times: u64,
     last: Instant,
 }
 
-impl Findings {
+impl UpkeepFindings {
     /// Notes what was being done and what was found, such as `repairing a/b` and an error. A
     /// finding that is there already is counted.
     pub fn note(&self, doing: &str, found: &dyn fmt::Display) {
@@ -29,7 +29,7 @@ impl Findings {
         let mut findings = held(&self.0);
         let known = findings.iter().position(|finding| finding.text == text);
         let before = known.and_then(|at| findings.remove(at)).map_or(0, |finding| finding.times);
-        findings.push_front(Finding { text, times: before + 1, last: Instant::now() });
+        findings.push_front(UpkeepFinding { text, times: before + 1, last: Instant::now() });
         findings.truncate(MOST);
     }
 
@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn findings_are_counted_and_the_oldest_go() {
-        let findings = Findings::default();
+        let findings = UpkeepFindings::default();
         findings.note("repairing a", &"lost");
         (0..MOST).for_each(|at| findings.note("scrubbing b", &at));
         findings.note("scrubbing b", &3);

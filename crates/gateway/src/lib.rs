@@ -39,5 +39,5 @@ mod uploads;
 mod whole;
 
 pub use door::{DoorLimits, Gateway, Tls};
-pub use findings::Findings;
+pub use findings::UpkeepFindings;
 pub use keys::Keys;

@@ -10,7 +10,7 @@ use paritas_volume::{NodeStatus, ScrubStatus, Volume, VolumeStatus};
 use s3s::Body;
 use tokio::time::Instant;
 
-use crate::findings::Findings;
+use crate::findings::UpkeepFindings;
 use crate::metrics::{Metrics, OfNode, OfWork, WaitingWork};
 use crate::store::held;
 use crate::traffic::{MINUTES, Passed};
@@ -22,13 +22,13 @@ const STALE: Duration = Duration::from_secs(60);
 
 /// The pages of a gateway.
 pub struct StatusPages {
-    look: Arc<Look>,
-    findings: Arc<Findings>,
+    look: Arc<VolumeLook>,
+    findings: Arc<UpkeepFindings>,
     is_public: bool,
 }
 
 /// What was seen of a volume last.
-struct Look {
+struct VolumeLook {
     volume: Arc<Volume>,
     metrics: Arc<Metrics>,
     seen: Mutex<Option<(Instant, Result<VolumeStatus, String>)>>,
@@ -39,11 +39,11 @@ struct Look {
 impl StatusPages {
     pub fn new(volume: Arc<Volume>, metrics: Arc<Metrics>, is_public: bool) -> Self {
         let (seen, turn) = (Mutex::default(), tokio::sync::Mutex::default());
-        let look = Arc::new(Look { volume, metrics, seen, turn });
+        let look = Arc::new(VolumeLook { volume, metrics, seen, turn });
         Self { look, findings: Arc::default(), is_public }
     }
 
-    pub fn findings(&self) -> Arc<Findings> {
+    pub fn findings(&self) -> Arc<UpkeepFindings> {
         Arc::clone(&self.findings)
     }
 
@@ -96,7 +96,7 @@ impl StatusPages {
     }
 }
 
-impl Look {
+impl VolumeLook {
     /// Returns the state of the volume, at most a few seconds old. If a node delays the next look,
     /// the last one counts for a while: balancers do not wait for silent nodes.
     async fn status(self: &Arc<Self>) -> Result<VolumeStatus, String> {
@@ -191,7 +191,7 @@ fn overview_of(status: &VolumeStatus) -> String {
     page + &format!("<dt>scrub</dt><dd>{}</dd></dl>", scrub_of(&status.scrub, now()))
 }
 
-fn findings_of(findings: &Findings) -> String {
+fn findings_of(findings: &UpkeepFindings) -> String {
     let item = |(text, times, since): (String, u64, Duration)| {
         let times = if times > 1 { format!(", {times} times") } else { String::new() };
         format!(
@@ -320,7 +320,7 @@ mod tests {
     use super::*;
 
     /// The state of a volume over three folders that do not exist. Reads of a silent one never end.
-    fn look(is_silent: bool) -> Arc<Look> {
+    fn look(is_silent: bool) -> Arc<VolumeLook> {
         let node = |disk: usize| {
             let name = format!("disk{disk}");
             let folder: Arc<dyn Node> = Arc::new(FolderNode::new(&name, &name, false));
@@ -333,7 +333,7 @@ mod tests {
         let setup = Setup::new("0".repeat(32), code, (0..3).map(node).collect());
         let volume = Arc::new(Volume::new(setup).unwrap());
         let (metrics, seen, turn) = (Arc::default(), Mutex::default(), Default::default());
-        Arc::new(Look { volume, metrics, seen, turn })
+        Arc::new(VolumeLook { volume, metrics, seen, turn })
     }
 
     /// The last state counts while nodes are asked, but not for ever.
@@ -375,7 +375,7 @@ mod tests {
 
     #[test]
     fn findings_are_shown_as_text() {
-        let findings = Findings::default();
+        let findings = UpkeepFindings::default();
         assert!(findings_of(&findings).contains("nothing that it could not mend"));
         (0..2).for_each(|_| findings.note("repairing <b>", &"lost"));
         let shown = findings_of(&findings);

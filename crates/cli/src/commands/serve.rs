@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use paritas_gateway::{DoorLimits, Findings, Gateway, Keys, Tls};
+use paritas_gateway::{DoorLimits, Gateway, Keys, Tls, UpkeepFindings};
 use paritas_report::volumes::ServeLine;
 use paritas_volume::{Error, Result, Upkeep, Volume, keep, run_until_told};
 use tokio::net::TcpListener;
@@ -82,7 +82,7 @@ async fn serve(
 fn look_after(
     path: &Path,
     rate: Option<paritas_volume::Rate>,
-    findings: Arc<Findings>,
+    findings: Arc<UpkeepFindings>,
 ) -> Result<impl Future<Output = ()> + use<>> {
     let volume = Volume::open(path, paritas_tune::codec_options)?.in_background(rate);
     Ok(async move {

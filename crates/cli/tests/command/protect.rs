@@ -363,25 +363,6 @@ fn an_object_is_named_among_protections_and_shards() {
     }
 }
 
-/// Users may have changed more than the parity can restore. This is no loss, but the protected
-/// versions are gone.
-#[test]
-fn what_was_protected_of_changed_files_may_be_beyond_repair() {
-    let yard = Yard::protected(&["--redundancy", "10%"]);
-    fs::write(yard.photo("a.jpg"), vec![1; 210_000]).unwrap();
-    let part = yard.photo("a.jpg");
-    for path in [yard.root(), part.clone()] {
-        let verify = run(args!["verify", path]).expect(exit::REPAIRABLE).text();
-        assert!(verify.contains(": changed, ") && verify.contains("use up parity"), "{verify}");
-        assert!(verify.contains("their protected content is beyond repair"), "{verify}");
-        assert!(!verify.contains("restore"), "{verify}");
-    }
-    let repair = run(args!["repair", yard.root()]).expect(exit::REPAIRABLE).text();
-    assert!(!repair.contains("restore-changed"), "{repair}");
-    run(args!["repair", "--restore-changed", part]).expect(exit::LOST);
-    assert_eq!(fs::read(yard.photo("a.jpg")).unwrap(), vec![1; 210_000]);
-}
-
 #[test]
 fn changes_and_updates() {
     let yard = Yard::protected(&["--redundancy", "100%"]);
