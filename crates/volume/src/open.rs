@@ -30,6 +30,17 @@ impl fmt::Debug for OpenedFile {
 }
 
 impl OpenedFile {
+    /// Adds the path to an error about what the file says.
+    pub fn named_in(&self, error: Error) -> Error {
+        match error.kind() {
+            // The nodes' errors name what they are about.
+            ErrorKind::Parameters if error.node().is_none() => {
+                Error::parameters(format!("{}: {error}", self.path.display()))
+            }
+            _ => error,
+        }
+    }
+
     /// Checks that the file still lists the nodes that it listed when it was opened. A file that
     /// cannot be read at present says nothing.
     pub fn expect_same_nodes(&self) -> Result<()> {
@@ -56,14 +67,8 @@ pub(crate) fn read(
         Error::new(ErrorKind::Io, message).because(error)
     })?;
     let setup = config.open(path.parent().unwrap_or(Path::new("")), options);
-    let setup = setup.map_err(|error| match error.kind() {
-        // The nodes' errors name what they are about.
-        ErrorKind::Parameters if error.node().is_none() => {
-            Error::parameters(format!("{}: {error}", path.display()))
-        }
-        _ => error,
-    })?;
-    Ok((setup, OpenedFile { path, nodes: config.nodes }))
+    let file = OpenedFile { path, nodes: config.nodes };
+    Ok((setup.map_err(|error| file.named_in(error))?, file))
 }
 
 impl Config {
@@ -212,6 +217,18 @@ mod tests {
             std::fs::write(&path, now).unwrap();
             assert_eq!(file.expect_same_nodes().is_ok(), is_same);
         }
+    }
+
+    #[test]
+    fn errors_about_what_a_file_says_name_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("v.toml");
+        let nodes = ["a", "b"].map(|node| NodeEntry::new(node, node));
+        Config::init(&path, "v", "1+1", &nodes).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, text.replace("losses = 1", "losses = 2")).unwrap();
+        let error = Volume::open(&path, |_| CodecOptions::default()).unwrap_err().to_string();
+        assert!(error.contains("v.toml: `losses = 2`"), "{error}");
     }
 
     #[test]

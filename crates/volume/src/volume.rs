@@ -73,7 +73,8 @@ impl Volume {
     /// cannot be used.
     pub fn open(path: &Path, options: impl Fn(&Spec) -> CodecOptions) -> Result<Self> {
         let (setup, file) = open::read(path, options)?;
-        Ok(Self { file: Some(file), ..Self::new(setup)? })
+        let volume = Self::new(setup).map_err(|error| file.named_in(error))?;
+        Ok(Self { file: Some(file), ..volume })
     }
 
     /// Opens the volume that `config` describes. Relative folders are relative to `base`, the
