@@ -162,6 +162,14 @@ impl Allocation {
         inputs
     }
 
+    /// Returns the number of times that vectors of inputs and outputs are read.
+    pub(crate) fn reads_of_cells(&self) -> usize {
+        let is_cell = |read: &MemoryOperand| {
+            matches!(read, MemoryOperand::Input(_) | MemoryOperand::Output(_))
+        };
+        self.steps.iter().filter_map(Step::reads).filter(is_cell).count()
+    }
+
     /// Counts the instructions.
     pub(crate) fn instructions(&self) -> Instructions {
         Instructions { count: self.steps.len(), loads: self.loads, stores: self.stores }

@@ -86,6 +86,8 @@ pub(crate) struct Variants {
     is_wide: bool,
     /// Instructions, indexed by [`place`] of the variant.
     planned: [OnceLock<Result<PlannedVariant>>; 4],
+    /// Whether copying inputs may pay ([`Variants::reads_again`]).
+    reads_again: OnceLock<bool>,
 }
 
 /// The instructions of a variant.
@@ -112,6 +114,7 @@ impl Variants {
             is_wide: sources.difference(&targets).count() >= PREFETCHED_STREAMS,
             outputs: targets.into_iter().collect(),
             planned: [const { OnceLock::new() }; 4],
+            reads_again: OnceLock::new(),
             program: Arc::clone(program),
             target,
         })
@@ -136,7 +139,7 @@ impl Variants {
         let nontemporal = nontemporal && self.lines_are_whole(&starts);
         RunVariant {
             nontemporal,
-            stage_inputs: self.lines_compete(&starts),
+            stage_inputs: self.reads_again() && self.lines_compete(&starts),
             prefetch: prefetch && nontemporal && self.is_wide,
         }
     }
@@ -166,6 +169,18 @@ impl Variants {
         }
         let arranged = arrange::arranged_in_place(schedule, &streams, shared, machine)?;
         Ok(PlannedVariant { arranged, stage_inputs: variant.stage_inputs })
+    }
+
+    /// Whether the plain variant reads so many inputs again that copying all of them once may pay.
+    /// If it cannot be planned, neither can the others.
+    fn reads_again(&self) -> bool {
+        *self.reads_again.get_or_init(|| {
+            self.planned(RunVariant::PLAIN).is_ok_and(|planned| {
+                let allocation = &planned.arranged.allocation;
+                let inputs = self.program.schedule().inputs() * allocation.group;
+                allocation.reads_of_cells() > inputs + inputs / 2
+            })
+        })
     }
 
     /// Whether a body touches more lines of some set of the first-level cache than the set holds.

@@ -36,7 +36,7 @@ struct BufferUse {
 }
 
 impl BufferUse {
-    fn is_used(self) -> bool {
+    fn is_used(&self) -> bool {
         self.read || self.written
     }
 }
@@ -51,6 +51,8 @@ struct PreparedPart {
 pub(crate) struct Executable {
     /// For each buffer of a call, how it is used.
     uses: Vec<BufferUse>,
+    /// Whether all buffers are used and none may be left out.
+    needs_all: bool,
     /// Bytes of a packet, and bytes of a word in it.
     packet: usize,
     word: usize,
@@ -98,6 +100,7 @@ impl Executable {
             Ok(PreparedPart { kernel: prepare(part)?, feeds })
         });
         Ok(Self {
+            needs_all: needs_all(&uses),
             uses,
             packet,
             word,
@@ -126,6 +129,7 @@ impl Executable {
             uses[buffer].optional = !uses[buffer].read;
         }
         Self {
+            needs_all: needs_all(&uses),
             uses,
             packet: 1,
             word: 1,
@@ -150,6 +154,7 @@ impl Executable {
         sums.inputs.iter().for_each(|cell| uses[cell.buffer].read = true);
         sums.outputs.iter().for_each(|cell| uses[cell.buffer].written = true);
         Self {
+            needs_all: needs_all(&uses),
             uses,
             packet,
             word: 1,
@@ -229,21 +234,16 @@ impl Executable {
         places: &[BufferPlace<'_>],
         name: impl Fn(usize) -> usize,
     ) -> Result<CheckedCall> {
-        // Bytes of one row; equal for every buffer.
-        let mut row = None;
-        let mut rows = 0;
-        for (number, (used, place)) in self.uses.iter().zip(places).enumerate() {
-            if !used.is_used() || used.optional && place.is_absent() {
-                continue;
-            }
-            let expected = *row.get_or_insert_with(|| place.length / used.rows);
-            let is_right = place.length == expected * used.rows;
-            if place.is_absent() || !is_right || used.written && !place.is_target {
-                return Err(misfit(name(number), *used, *place, expected));
-            }
-            rows += used.rows;
-        }
-        let row = row.unwrap_or(0);
+        let is_needed = |used: &BufferUse, place: &BufferPlace<'_>| {
+            used.is_used() && !(used.optional && place.is_absent())
+        };
+        let right = match self.needs_all {
+            true => self.rows_of(places, |_, _| true),
+            false => self.rows_of(places, is_needed),
+        };
+        let (row, rows) = right.map_err(|(number, row)| {
+            misfit(name(number), self.uses[number], places[number], row)
+        })?;
         if self.word > 1 && !row.is_multiple_of(self.word) {
             let word = self.word;
             return Err(Error::length(format!(
@@ -251,6 +251,43 @@ impl Executable {
             )));
         }
         Ok(CheckedCall { stripes: row / self.packet, tail: row % self.packet, bytes: row * rows })
+    }
+
+    /// Returns the bytes of a row, which are the same for all buffers that are needed, and the
+    /// number of rows of these buffers together. Calls with many short buffers spend much of their
+    /// time here, so no buffer takes a branch.
+    ///
+    /// # Errors
+    /// Returns the number of the first buffer that is wrong, and the bytes that its rows should
+    /// have.
+    #[inline(always)]
+    fn rows_of(
+        &self,
+        places: &[BufferPlace<'_>],
+        is_needed: impl Fn(&BufferUse, &BufferPlace<'_>) -> bool,
+    ) -> Result<(usize, usize), (usize, usize)> {
+        let mut needed =
+            self.uses.iter().zip(places).filter(|&(used, place)| is_needed(used, place));
+        let row = needed.next().map_or(0, |(used, place)| place.length / used.rows);
+        let is_wrong = |used: &BufferUse, place: &BufferPlace<'_>| {
+            place.is_absent()
+                | (place.length != row * used.rows)
+                | (used.written & !place.is_target)
+        };
+        let (mut rows, mut any_wrong) = (0, false);
+        for (used, place) in self.uses.iter().zip(places) {
+            let is_needed = is_needed(used, place);
+            rows += usize::from(is_needed) * used.rows;
+            any_wrong |= is_needed & is_wrong(used, place);
+        }
+        let mut uses = self.uses.iter().zip(places);
+        match any_wrong {
+            false => Ok((row, rows)),
+            true => {
+                let first = uses.position(|(used, it)| is_needed(used, it) && is_wrong(used, it));
+                Err((first.unwrap_or(0), row))
+            }
+        }
     }
 
     /// Runs whole stripes of memory that [`Executable::check`] has checked.
@@ -383,6 +420,11 @@ fn misfit(number: usize, used: BufferUse, place: BufferPlace<'_>, row: usize) ->
         Error::length(message).expecting(expected)
     };
     error.at(number).given_instead(length)
+}
+
+/// Whether all buffers are used and none may be left out.
+fn needs_all(uses: &[BufferUse]) -> bool {
+    uses.iter().all(|used| used.is_used() && !used.optional)
 }
 
 /// Combines the uses of each buffer by all parts.

@@ -276,6 +276,44 @@ impl Network {
         self.forward(&sums, 0)
     }
 
+    /// Removes the operations that no output needs.
+    fn remove_needless(&mut self, outputs: &[NetworkValue]) {
+        let needed = self.needed(outputs);
+        self.ops.retain(|op| matches!(op.target, Slot::Temp(n) if needed[n as usize]));
+    }
+
+    /// Makes each sum that is used once, by another sum, a part of that one: a processor may add
+    /// three vectors at once. Half of the sums of each level are of this kind.
+    fn merge_sums(&mut self, outputs: &[NetworkValue]) {
+        let mut uses = vec![0; self.temps as usize];
+        // Any use but by a sum counts as many.
+        let mut count = |slot: Slot, by: usize| {
+            if let Slot::Temp(n) = slot {
+                uses[n as usize] += by;
+            }
+        };
+        outputs.iter().flatten().for_each(|&slot| count(slot, 2));
+        for op in &self.ops {
+            let by = if op.factor == 1 { 1 } else { 2 };
+            op.sources.iter().for_each(|&source| count(source, by));
+        }
+        let mut parts: Vec<Vec<Slot>> = vec![Vec::new(); self.temps as usize];
+        for mut op in std::mem::take(&mut self.ops) {
+            if op.factor == 1 {
+                op.sources = sum_of(op.sources.iter().flat_map(|source| match source {
+                    Slot::Temp(n) if !parts[*n as usize].is_empty() => &parts[*n as usize][..],
+                    source => std::slice::from_ref(source),
+                }));
+            }
+            match op.target {
+                Slot::Temp(n) if op.factor == 1 && uses[n as usize] == 1 => {
+                    parts[n as usize] = op.sources;
+                }
+                _ => self.ops.push(op),
+            }
+        }
+    }
+
     /// Returns for each temporary whether an output needs it.
     fn needed(&self, outputs: &[NetworkValue]) -> Vec<bool> {
         let mut needed = vec![false; self.temps as usize];
@@ -299,8 +337,9 @@ impl Network {
     }
 
     /// Returns the schedule of these outputs, without what they do not need.
-    fn finish(self, field: Field, inputs: usize, outputs: &[NetworkValue]) -> Result<Schedule> {
-        let needed = self.needed(outputs);
+    fn finish(mut self, field: Field, inputs: usize, outputs: &[NetworkValue]) -> Result<Schedule> {
+        self.remove_needless(outputs);
+        self.merge_sums(outputs);
         // The first output that a temporary is takes its place.
         let mut places: Vec<Option<Slot>> = vec![None; self.temps as usize];
         let mut copies = Vec::new();
@@ -313,8 +352,9 @@ impl Network {
             }
         }
         let mut temps = 0;
-        for (place, _) in places.iter_mut().zip(&needed).filter(|(_, needed)| **needed) {
-            place.get_or_insert_with(|| {
+        for op in &self.ops {
+            let Slot::Temp(n) = op.target else { continue };
+            places[n as usize].get_or_insert_with(|| {
                 temps += 1;
                 Slot::Temp(temps - 1)
             });
@@ -323,9 +363,7 @@ impl Network {
             Slot::Temp(n) => places[n as usize].unwrap_or(slot),
             slot => slot,
         };
-        let is_needed = |op: &Op| matches!(op.target, Slot::Temp(n) if needed[n as usize]);
-        let ops = self.ops.into_iter().filter(is_needed);
-        let ops = ops.map(|op| Op {
+        let ops = self.ops.into_iter().map(|op| Op {
             target: placed(op.target),
             sources: op.sources.iter().map(|&source| placed(source)).collect(),
             ..op
@@ -335,6 +373,18 @@ impl Network {
             .map(|(output, value)| Op::assign(output, value.map(placed).into_iter().collect()));
         Schedule::over(field, inputs, temps as usize, outputs.len(), ops.chain(copies).collect())
     }
+}
+
+/// Returns the slots whose sum the slots `all` have: those that occur an odd number of times.
+fn sum_of<'a>(all: impl Iterator<Item = &'a Slot>) -> Vec<Slot> {
+    let mut sum = Vec::new();
+    for slot in all {
+        match sum.iter().position(|other| other == slot) {
+            Some(place) => _ = sum.remove(place),
+            None => sum.push(*slot),
+        }
+    }
+    sum
 }
 
 fn input(number: u32) -> NetworkValue {
@@ -440,16 +490,18 @@ mod tests {
     /// Products and XORs of encodings; the matrices have k·m coefficients.
     #[test]
     fn butterflies_are_counted() {
-        let counts = |evaluation: Evaluation| {
-            let all: Vec<usize> = (0..evaluation.parity().len()).collect();
+        let counts = |k, m| {
+            let all: Vec<usize> = (0..m).collect();
+            let evaluation = Evaluation::data_first(k, m);
             let schedule = encoding(Field::bytes(), &evaluation, &all).unwrap().unwrap();
-            (products(&schedule), Cost::of(&schedule).xors)
+            let cost = Cost::of(&schedule);
+            (products(&schedule), cost.xors, cost.ternary)
         };
-        // 160 butterflies: of 80 on the way in, 31 have the factor 0.
-        assert_eq!(counts(Evaluation::data_first(32, 32)), (129, 289));
-        assert_eq!(counts(Evaluation::data_first(10, 4)), (14, 35));
-        assert_eq!(counts(Evaluation::data_first(200, 56)), (681, 1561));
-        // Of 896 butterflies, 127 have the factor 0.
-        assert_eq!(counts(Evaluation::data_first(128, 128)), (769, 1665));
+        // Of 160 and 896 butterflies of the shapes that are powers of two, 31 and 127 have the
+        // factor 0. The last numbers count XORs of three vectors as one.
+        assert_eq!(
+            [(10, 4), (32, 32), (128, 128), (200, 56)].map(|(k, m)| counts(k, m)),
+            [(14, 35, 27), (129, 289, 225), (769, 1665, 1281), (681, 1561, 1153)]
+        );
     }
 }

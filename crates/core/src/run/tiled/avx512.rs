@@ -58,7 +58,7 @@ unsafe fn sums(terms: &Terms, memory: &DirectMemory<'_>) {
 #[target_feature(enable = "avx512f,avx512bw")]
 unsafe fn products(terms: &Terms, memory: &DirectMemory<'_>) {
     // SAFETY: the caller's contract; the features are enabled here.
-    unsafe { run_words::<__m512i, Shuffles, 4, 4, 8>(terms, memory) }
+    unsafe { run_words::<__m512i, Shuffles, 4, 4, 2, 8>(terms, memory) }
 }
 
 /// # Safety
@@ -66,7 +66,7 @@ unsafe fn products(terms: &Terms, memory: &DirectMemory<'_>) {
 #[target_feature(enable = "avx512f,avx512bw,gfni")]
 unsafe fn products_gfni(terms: &Terms, memory: &DirectMemory<'_>) {
     // SAFETY: the caller's contract; the features are enabled here.
-    unsafe { run_words::<__m512i, Matrices, 4, 4, 8>(terms, memory) }
+    unsafe { run_words::<__m512i, Matrices, 4, 4, 2, 8>(terms, memory) }
 }
 
 /// Runs a program of a long code, with the shuffles of AVX512BW.

@@ -180,6 +180,7 @@ pub(super) unsafe fn run_words<
     M: Multiplier<V>,
     const OUTPUTS: usize,
     const LANES: usize,
+    const TOGETHER: usize,
     const GROUP: usize,
 >(
     terms: &Terms,
@@ -187,7 +188,7 @@ pub(super) unsafe fn run_words<
 ) {
     let Terms::Transform(program) = terms else {
         // SAFETY: the caller's contract.
-        return unsafe { run_products::<V, M, OUTPUTS, LANES>(terms, memory) };
+        return unsafe { run_products::<V, M, OUTPUTS, LANES, TOGETHER>(terms, memory) };
     };
     let mut places = Table::new();
     let read = memory.inputs.len();
@@ -206,14 +207,21 @@ pub(super) unsafe fn run_words<
     }
 }
 
-/// Adds multiples of words of a byte. `OUTPUTS` sums of `LANES` vectors each are kept in registers.
+/// Adds multiples of words of a byte. `OUTPUTS` sums of `LANES` vectors each are kept in registers,
+/// and `TOGETHER` inputs are added to them at a time: two where an instruction adds three vectors.
 /// A strip is a single packet.
 ///
 /// # Safety
 /// As [`DirectRunner`](super::DirectRunner); `V`'s instruction set is available, and vectors divide
 /// a packet.
 #[inline(always)]
-unsafe fn run_products<V: Vector, M: Multiplier<V>, const OUTPUTS: usize, const LANES: usize>(
+unsafe fn run_products<
+    V: Vector,
+    M: Multiplier<V>,
+    const OUTPUTS: usize,
+    const LANES: usize,
+    const TOGETHER: usize,
+>(
     terms: &Terms,
     memory: &DirectMemory<'_>,
 ) {
@@ -231,10 +239,12 @@ unsafe fn run_products<V: Vector, M: Multiplier<V>, const OUTPUTS: usize, const 
             // SAFETY: the caller's contract.
             unsafe {
                 match *outputs {
-                    [a] => group.run::<1, LANES>(&[a], columns.clone()),
-                    [a, b] => group.run::<2, LANES>(&[a, b], columns.clone()),
-                    [a, b, c] => group.run::<3, LANES>(&[a, b, c], columns.clone()),
-                    [a, b, c, d, ..] => group.run::<4, LANES>(&[a, b, c, d], columns.clone()),
+                    [a] => group.run::<1, LANES, TOGETHER>(&[a], columns.clone()),
+                    [a, b] => group.run::<2, LANES, TOGETHER>(&[a, b], columns.clone()),
+                    [a, b, c] => group.run::<3, LANES, TOGETHER>(&[a, b, c], columns.clone()),
+                    [a, b, c, d, ..] => {
+                        group.run::<4, LANES, TOGETHER>(&[a, b, c, d], columns.clone())
+                    }
                     [] => {}
                 }
             }
@@ -256,7 +266,7 @@ impl<V: Vector, M: Multiplier<V>> DirectProducts<'_, V, M> {
     /// # Safety
     /// As [`run_products`]; the columns are whole vectors, and all cells are valid for them.
     #[inline(always)]
-    unsafe fn run<const OUTPUTS: usize, const LANES: usize>(
+    unsafe fn run<const OUTPUTS: usize, const LANES: usize, const TOGETHER: usize>(
         &self,
         outputs: &[*mut u8; OUTPUTS],
         columns: Range<usize>,
@@ -265,11 +275,11 @@ impl<V: Vector, M: Multiplier<V>> DirectProducts<'_, V, M> {
         let whole = columns.start + columns.len() / block * block;
         for column in (columns.start..whole).step_by(block) {
             // SAFETY: the caller's contract.
-            unsafe { self.block::<OUTPUTS, LANES>(outputs, column) };
+            unsafe { self.block::<OUTPUTS, LANES, TOGETHER>(outputs, column) };
         }
         for column in (whole..columns.end).step_by(V::BYTES) {
             // SAFETY: the caller's contract.
-            unsafe { self.block::<OUTPUTS, 1>(outputs, column) };
+            unsafe { self.block::<OUTPUTS, 1, TOGETHER>(outputs, column) };
         }
     }
 
@@ -279,37 +289,66 @@ impl<V: Vector, M: Multiplier<V>> DirectProducts<'_, V, M> {
     /// All cells are valid for these vectors; there is at least one input, and for each output a
     /// factor for each input.
     #[inline(always)]
-    unsafe fn block<const OUTPUTS: usize, const LANES: usize>(
+    unsafe fn block<const OUTPUTS: usize, const LANES: usize, const TOGETHER: usize>(
         &self,
         outputs: &[*mut u8; OUTPUTS],
         column: usize,
     ) {
         let count = self.inputs.len();
-        let factor = |output: usize, input: usize| {
-            &self.all[usize::from(self.factors[output * count + input])]
-        };
         // SAFETY: the caller's contract.
         unsafe {
-            let at = |input: usize| self.inputs[input].wrapping_add(column);
-            let vectors = load::<V, LANES>(at(0), V::BYTES);
+            let vectors = load::<V, LANES>(self.inputs[0].wrapping_add(column), V::BYTES);
             let mut sums = [vectors; OUTPUTS];
             for (output, sums) in sums.iter_mut().enumerate() {
                 for sum in sums {
-                    *sum = M::times(*sum, factor(output, 0));
+                    *sum = M::times(*sum, self.factor(output, 0));
                 }
             }
-            for input in 1..count {
-                let vectors = load::<V, LANES>(at(input), V::BYTES);
-                for (output, sums) in sums.iter_mut().enumerate() {
-                    let factor = factor(output, input);
-                    for (sum, &vector) in sums.iter_mut().zip(&vectors) {
-                        *sum = sum.xor(M::times(vector, factor));
-                    }
-                }
+            let together = 1 + (count - 1) / TOGETHER * TOGETHER;
+            for input in (1..together).step_by(TOGETHER) {
+                self.add::<OUTPUTS, LANES, TOGETHER>(&mut sums, input, column);
+            }
+            for input in together..count {
+                self.add::<OUTPUTS, LANES, 1>(&mut sums, input, column);
             }
             for (sums, output) in sums.iter().zip(outputs) {
                 for (lane, sum) in sums.iter().enumerate() {
                     sum.store(output.wrapping_add(column + lane * V::BYTES));
+                }
+            }
+        }
+    }
+
+    /// The factor of an input in an output.
+    #[inline(always)]
+    fn factor(&self, output: usize, input: usize) -> &'static M::Factor {
+        &self.all[usize::from(self.factors[output * self.inputs.len() + input])]
+    }
+
+    /// Adds multiples of `INPUTS` inputs, from number `first` on, to the sums of a block.
+    ///
+    /// # Safety
+    /// As [`DirectProducts::block`]; there are that many inputs from `first` on.
+    #[inline(always)]
+    unsafe fn add<const OUTPUTS: usize, const LANES: usize, const INPUTS: usize>(
+        &self,
+        sums: &mut [[V; LANES]; OUTPUTS],
+        first: usize,
+        column: usize,
+    ) {
+        // SAFETY: the caller's contract.
+        unsafe {
+            let at = |n: usize| self.inputs[first + n].wrapping_add(column);
+            let mut vectors = [load::<V, LANES>(at(0), V::BYTES); INPUTS];
+            for (n, vectors) in vectors.iter_mut().enumerate().skip(1) {
+                *vectors = load(at(n), V::BYTES);
+            }
+            for (output, sums) in sums.iter_mut().enumerate() {
+                for (n, vectors) in vectors.iter().enumerate() {
+                    let factor = self.factor(output, first + n);
+                    for (sum, &vector) in sums.iter_mut().zip(vectors) {
+                        *sum = sum.xor(M::times(vector, factor));
+                    }
                 }
             }
         }

@@ -53,7 +53,7 @@ unsafe fn sums(terms: &Terms, memory: &DirectMemory<'_>) {
 #[target_feature(enable = "neon")]
 unsafe fn products(terms: &Terms, memory: &DirectMemory<'_>) {
     // SAFETY: the caller's contract; the features are enabled here.
-    unsafe { run_words::<uint8x16_t, Shuffles, 4, 4, 8>(terms, memory) }
+    unsafe { run_words::<uint8x16_t, Shuffles, 4, 4, 1, 8>(terms, memory) }
 }
 
 /// Runs a program of a long code.

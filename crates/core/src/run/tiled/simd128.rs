@@ -53,7 +53,7 @@ unsafe fn sums(terms: &Terms, memory: &DirectMemory<'_>) {
 /// As [`WordRunners::products`].
 unsafe fn products(terms: &Terms, memory: &DirectMemory<'_>) {
     // SAFETY: the caller's contract; the build enables the feature.
-    unsafe { run_words::<v128, Shuffles, 4, 2, 8>(terms, memory) }
+    unsafe { run_words::<v128, Shuffles, 4, 2, 1, 8>(terms, memory) }
 }
 
 /// Runs a program of a long code.

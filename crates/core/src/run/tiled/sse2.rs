@@ -53,7 +53,7 @@ unsafe fn sums(terms: &Terms, memory: &DirectMemory<'_>) {
 #[target_feature(enable = "ssse3")]
 unsafe fn products(terms: &Terms, memory: &DirectMemory<'_>) {
     // SAFETY: the caller's contract; the features are enabled here.
-    unsafe { run_words::<__m128i, Shuffles, 4, 2, 8>(terms, memory) }
+    unsafe { run_words::<__m128i, Shuffles, 4, 2, 1, 8>(terms, memory) }
 }
 
 /// Runs a program of a long code, with the shuffles of SSSE3.
