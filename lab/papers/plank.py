@@ -239,7 +239,7 @@ EXPERIMENTS = [
     Experiment("plank", "ones", "Ones of the good Cauchy matrix, [14,2]", Kind.EXACT, "ones of a row of Q, on average", (1, 1),
                points=lambda effort: [Point("all", lambda: ones(effort))], printed=lambda: PRINTED_ONES,
                about="The talk shows that some w have far fewer ones than others."),
-    Experiment("plank", "xors", "XORs of the codes in packets", Kind.EXACT, "XORs of a whole shard", (20, 20),
+    Experiment("plank", "xors", "XORs of the codes in packets", Kind.EXACT, "XORs of a whole shard", (5, 5),
                points=lambda _: [Point(f"[{k},{m}]", lambda k=k, m=m: xors(k, m)) for k, m in SHAPES],
                about="Schedules by Hafner's method (smart), as the talk ran them: XORs of packets, divided by the packets of a shard. "
                "A quick run counts all codes as well."),
