@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the tables of figures in README.md, docs/speed.md, docs/papers.md, docs/codes.md and docs/dpg.md from records in lab/records/.
+"""Prints tables of figures in README.md and docs/ (see PAGES) from records in lab/records/.
 
     lab/readme_tables.py [--mixed]             print every table
     lab/readme_tables.py [--mixed] --check     compare the pages with them; exit 1 if one differs
@@ -31,9 +31,11 @@ those of wide codes, with --op encode and with --op decode, by
     lab/peers/run.py --set 1k --shapes 1024+1024,1000+200 --label long \
         --pairs long/klauspost:leopard,long/simd,leopard16/klauspost:leopard,leopard16/simd
 
-and the one of whole commands by
+the one of whole commands by
 
     lab/compare_files.py --bytes 256M --minutes 2
+
+and those of planning by lab/planning.py.
 """
 
 import argparse
@@ -52,8 +54,10 @@ from papers import catalogue, claims, plank, store
 RUN = "2026-11-27-final"
 DATE = RUN.removesuffix("-final")
 COMMANDS = "files-4+2-shm-2026-11-22"
+# The date of the records of lab/planning.py.
+PLANNED = "2026-11-28"
 
-PAGES = ("README.md", "docs/speed.md", "docs/papers.md", "docs/codes.md", "docs/dpg.md")
+PAGES = ("README.md", "docs/speed.md", "docs/papers.md", "docs/codes.md", "docs/dpg.md", "docs/optimiser.md", "docs/lt.md")
 PLACE = re.compile(r"(?<=<!-- table: )(\S+)( -->\n).*?(?=<!-- end -->)", re.DOTALL)
 
 Row = list[str]
@@ -285,6 +289,95 @@ def group_speeds(found: Records) -> list[Row]:
     return [["(k, m, m2)", *BESIDE.values()], *([row, *(cell(row, column) for column in BESIDE)] for row in rows)]
 
 
+def by_row(record: records.Record) -> dict[str, dict[str, float]]:
+    """The cells of each row by column."""
+    found: dict[str, dict[str, float]] = {}
+    for row in record.rows:
+        found.setdefault(row["row"], {})[row["column"]] = float(row["value"])
+    return found
+
+
+# A row's label and its name in the record of distributions.
+DISTRIBUTIONS = {"`n=1229,c=0.01,delta=1,variant=uniform`": "uniform n=1229, method = Inactivation, c = 0.01, delta = 1",
+                 "`n=5120,c=0.05,delta=0.01,variant=uniform`": "uniform n=5120, method = Inactivation, c = 0.05, delta = 0.01",
+                 "`n=5120,c=0.05,delta=0.01` (rateless)": "plain n=5120, method = Inactivation, c = 0.05, delta = 0.01"}  # fmt: skip
+
+
+def distributions(found: Records) -> list[Row]:
+    cells = by_row(found["curve"])
+    rows = [["code", "average degree", "blocks needed, average", "99.9 %", "failures at 1.05 k", "XORs a block as soon as it can, at 1.05 k"]]
+    for label, name in DISTRIBUTIONS.items():
+        row = cells[f"variant = {name}"]
+        rows.append([label, f"{row['mean_degree']:.1f}", f"{row['average']:.4f}", f"{row['q999']:.4f}", f"{100 * row['failure_at_1.05']:.1f} %",
+                     f"{row['xors_a_block']:.1f}, {row['xors_at_1.05']:.1f}"])  # fmt: skip
+    return rows
+
+
+# Variants beside the default, which is uniform with (0.03, 0.1) from k = 256 on and with (0.1, 0.5) below.
+BESIDE_DEFAULT = {"`plain`, 0.1, 0.5": ("plain", "0.1", "0.5"), "`uniform`, 0.01, 1": ("uniform", "0.01", "1"), "`uniform`, 0.02, 0.1": ("uniform", "0.02", "0.1"),
+                  "`uniform`, 0.02, 0.01": ("uniform", "0.02", "0.01")}  # fmt: skip
+
+
+def lt_defaults(found: Records) -> list[Row]:
+    cells = by_row(found["defaults"])
+
+    def shown(shape: str, variant: str, c: str, delta: str) -> str:
+        row = cells[f"{shape}, variant = {variant}, c = {c}, delta = {delta}"]
+        most = f"{row['q999']:.3f}" if "q999" in row else f"never: {100 * row['failed'] / row['runs']:.1f}%"
+        return f"{row['average']:.3f}, {most}; {row['xors_at_1.05']:.1f}"
+
+    rows = [["k", "n", "the default", *BESIDE_DEFAULT]]
+    for shape in dict.fromkeys(name.partition(", variant")[0] for name in cells):
+        k, n = (word.rpartition(" ")[2] for word in shape.split(", "))
+        own = ("uniform", "0.03", "0.1") if int(k) >= 256 else ("uniform", "0.1", "0.5")
+        rows.append([k, n, *(shown(shape, *one) for one in (own, *BESIDE_DEFAULT.values()))])
+    return rows
+
+
+RATIOS = ("0.02", "0.06", "0.1", "0.2", "0.4", "0.6", "0.8", "1")
+
+
+def balance(found: Records) -> list[Row]:
+    cells = by_row(found["network"])
+    value = lambda ratio, name: cells[ratio][f"written: {name}"]
+    plain = lambda number: f"{number:.6f}".rstrip("0").rstrip(".")
+    return [["r", "best C, delta (average degree)", "time"],
+            *([ratio, f"{value(ratio, 'C'):g}, {plain(value(ratio, 'delta'))} ({value(ratio, 'average degree'):.1f})", f"{value(ratio, 'time, best'):.2f}"] for ratio in RATIOS)]  # fmt: skip
+
+
+def median_of(rows: list[dict[str, str]], *columns: str) -> float:
+    """The median over the rounds of the sum of some columns."""
+    return statistics.median(sum(float(row[column]) for column in columns) for row in rows)
+
+
+def by_code(record: records.Record) -> dict[str, list[dict[str, str]]]:
+    """The rounds of each code."""
+    return {code: [row for row in record.rows if row["code"] == code] for code in dict.fromkeys(row["code"] for row in record.rows)}
+
+
+def plan_times(found: Records) -> list[Row]:
+    """Seconds, millions of steps, and XORs. Blocks of LT codes are planned without a budget."""
+
+    def seconds(rows: list[dict[str, str]], what: str) -> str:
+        value = median_of(rows, f"{what}_s")
+        return f"{value:.1f}" if value >= 0.3 else f"{value:.2f}"
+
+    def counts(row: dict[str, str], what: str) -> Row:
+        steps = int(row[f"{what}_steps"])
+        return [f"{steps / 1e6:.0f}" if steps else "-", f"{int(row[f'{what}_xors']):,}"]
+
+    head = ["code", "lost", "define", "encode", "steps", "XORs", "decode", "steps", "XORs"]
+    return [head, *([f"`{code}`", rows[0]["lost"], seconds(rows, "define"), seconds(rows, "encode"), *counts(rows[0], "encode"), seconds(rows, "decode"),
+                     *counts(rows[0], "decode")] for code, rows in by_code(found["planning"]).items())]  # fmt: skip
+
+
+def first_calls(found: Records) -> list[Row]:
+    """The first encode begins with the spec, so it has the time of defining the code."""
+    head = ["code", "first encode, µs", "first decode of m data shards, µs", "a call without bytes, ns"]
+    return [head, *([f"`{code}`", f"{median_of(rows, 'define_us', 'encode_us'):.0f}", f"{median_of(rows, 'decode_us'):.0f}", f"{median_of(rows, 'no_bytes_ns'):.0f}"]
+                    for code, rows in by_code(found["calls"]).items())]  # fmt: skip
+
+
 TABLES = {
     "speeds": Table("docs/speed.md", {"cache": f"peers-encode-cache-staggered-{RUN}", "256 MiB": f"peers-encode-dram-staggered-{RUN}"}, speeds),
     "ratios": Table("docs/speed.md", {
@@ -304,6 +397,11 @@ TABLES = {
     "families": Table("docs/codes.md", SHAPES, families, of_experiment),
     "group-speeds": Table("docs/dpg.md", {"speeds": "zhou-table-4.4"}, group_speeds, of_experiment),
     "group-lengths": Table("docs/dpg.md", {"lengths": "zhou-table-4.3"}, group_lengths, of_experiment),
+    "lt-distributions": Table("docs/lt.md", {"curve": "uyeda-curve"}, distributions, of_experiment),
+    "lt-defaults": Table("docs/lt.md", {"defaults": "uyeda-defaults"}, lt_defaults, of_experiment),
+    "lt-network": Table("docs/lt.md", {"network": "uyeda-network"}, balance, of_experiment),
+    "plan-times": Table("docs/optimiser.md", {"planning": f"plan-times-{PLANNED}"}, plan_times),
+    "first-calls": Table("docs/optimiser.md", {"calls": f"first-calls-{PLANNED}"}, first_calls),
 }
 
 

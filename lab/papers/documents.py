@@ -4,6 +4,7 @@ part of tests.py."""
 import pathlib
 import re
 import unittest
+from statistics import mean
 
 import records
 
@@ -12,7 +13,7 @@ from .command import paritas, schedule
 from .experiment import printed
 from .zhou import natural, numbers
 
-CODES, OPTIMISER = (records.ROOT / "docs" / f"{name}.md" for name in ("codes", "optimiser"))
+CODES, OPTIMISER, GROUPS = (records.ROOT / "docs" / f"{name}.md" for name in ("codes", "optimiser", "dpg"))
 
 
 def table(page: pathlib.Path, first: str) -> list[list[str]]:
@@ -37,6 +38,12 @@ class Documents(unittest.TestCase):
             code, plain, best = paritas("codes", spec)[0], schedule(spec, "--pass", "direct"), schedule(spec)
             found = [code["ones"], code["fewest_ones"], plain["xors"], best["xors"]]
             self.assertEqual(found, [*map(int, (ones, fewest, direct, scheduled))], spec)
+
+    def test_fewer_xors_are_possible_by_as_many_as_the_page_of_codes_says(self):
+        specs = [row[0] for row in table(CODES, "code | ones | fewest")]
+        fewer = [schedule(spec)["xors"] - schedule(spec, "--cost", "xors")["xors"] for spec in specs]
+        self.assertEqual(max(fewer), 4)
+        self.assertIn("`--cost xors` some take up to four fewer XORs", CODES.read_text())
 
     def test_fewest_reads_are_what_the_page_of_codes_says(self):
         for spec, cheapest, fewest, part, _ in table(CODES, "code | cheapest computation"):
@@ -63,6 +70,26 @@ class Documents(unittest.TestCase):
                 self.assertEqual(f"{xors_a_packet(shape.replace(' ', '')):.2f}", said, shape)
 
 
+    def test_words_lie_between_both_runs_of_groups(self):
+        """Table 4.4, percentages beside BB-DPG as the dissertation ran it."""
+        cells = {cell.place: cell.value for cell in read("zhou-table-4.4").cells}
+        words = {row: value for (row, column), value in cells.items() if column == "DPG in words"}
+        self.assertEqual(len(words), 32)
+        self.assertTrue(all(value > 0 for value in words.values()))
+        self.assertTrue(all(value < cells[row, "compiled (ours)"] for row, value in words.items() if row.endswith(" enc")))
+
+    def test_promotion_in_steps_reads_what_the_page_of_groups_says(self):
+        """By the formula above the table, for k = 10 and m = 2."""
+        k, m = 10, 2
+        step = lambda rows, most: (rows * (k + m) + (most - m - rows) * k) / (k * most)
+        bound = lambda m, m2: (m2 - m) * (k + m) / (k * m2)
+        shown = lambda *shares: [f"{100 * share + 1e-9:.0f} %" for share in shares]
+        first, second, one = step(2, 6), bound(4, 6), bound(2, 6)
+        expected = [shown(first, first, 2 * first), shown(bound(2, 4), 1, bound(2, 4) + 1), shown(bound(2, 4), second, bound(2, 4) + second),
+                    [*shown(one), "", *shown(one)], [*(f"{text} each" for text in shown(step(1, 6))), "", *shown(4 * step(1, 6))]]  # fmt: skip
+        self.assertEqual([row[1:] for row in table(GROUPS, "| first step")], expected)
+
+
 class Sentences(unittest.TestCase):
     """Figures that docs/optimiser.md has in sentences, and tables that have times beside counts."""
 
@@ -79,6 +106,22 @@ class Sentences(unittest.TestCase):
         reached, below = sum(ratio <= 1 for ratio in ratios), sum(ratio < 1 for ratio in ratios)
         self.assert_says(f"reach or beat {reached} of the {len(ratios)} printed cells of both searches ({below} are below) and miss the others by at most {100 * max(ratios) - 100:.0f} %")
 
+    def test_passes_leave_the_share_of_xors_that_table_3_1_has(self):
+        cells = read("zhou-table-3.1").cells
+        left = {name: f"{100 - mean(cell.value for cell in cells if cell.column == name):.0f} %" for name in ("BN", "SS", "UM", "WM", "slp (ours)")}
+        rows = {row[0]: row[2] for row in table(OPTIMISER, "pass | what it does")}
+        said = [rows["normalisation (BN)"], rows["smart (SS)"], *rows["um, wm"].split(", "), rows["slp"]]
+        self.assertEqual(said, [*left.values()])
+
+    def test_natural_columns_differ_from_print_by_what_the_page_says(self):
+        theirs = printed("zhou-table-3.5")
+        cells = [cell for cell in read("zhou-table-3.5").cells if cell.column == "natural" and cell.place in theirs]
+        apart = [(cell.row.partition(" ")[2], abs(cell.value - float(theirs[cell.place]))) for cell in cells]
+        plain = [strategy for strategy, by in apart if by and strategy[3] in "01"]
+        self.assertEqual(plain, ["(1,1)"] * 3)
+        most = max(by for strategy, by in apart if strategy[3] in "23")
+        self.assert_says(f"all agree except three of strategy (1, 1); the cells with matching are within {most:.0f}")
+
     def test_the_local_search_is_that_of_the_record(self):
         cells = {cell.place: cell.value for cell in read("zhou-searches").cells}
         rows = [row for row, column in cells if column == "local (ours)" and numbers(row)[2] == 8]
@@ -93,12 +136,14 @@ class Sentences(unittest.TestCase):
         default, plain = schedule("10+4"), schedule(points, "--pass", "direct")
         isal = [schedule("isal-rs:k=10,m=4", *more)["xors"] for more in (("--pass", "direct"), ("--cost", "xors", "--rounds", 1000))]
         refined = [schedule(points, "--rounds", rounds)["total"] for rounds in (0, 300, 3000)]
-        known = [schedule(spec)["xors"] for spec in ("12+4", "20+4")]
+        ones = paritas("codes", "cauchy:k=128,m=128")[0]["ones"]
+        known = [schedule(spec, *more)["xors"] for spec in ("12+4", "20+4") for more in ((), ("--rounds", 300))]
         self.assert_says(
+            f"with {ones:,} ones, ",
             f"takes {default['xors']} XORs (its matrix has {default['ones']} ones, the natural normalised one has {plain['ones']})",
-            f"takes {isal[0]} XORs as it stands; `--cost xors --rounds 1000` reduces them to {isal[1]},",
+            f"takes {isal[0]} XORs as it stands; `--cost xors --rounds 1000` reduces them to {isal[1]}.",
             f"takes {refined[0]} XORs and copies after greedy pairs, {refined[1]} after 300 rounds, {refined[2]} after 3000",
-            f"12+4 takes {known[0]} XORs instead of 152, and 20+4 takes {known[1]} instead of 352",
+            "12+4 takes {} XORs, and {} with `--rounds 300`, which plans it anew; 20+4 takes {} and {}".format(*known),
         )
 
     def test_planning_takes_the_steps_that_the_page_says(self):

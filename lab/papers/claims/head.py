@@ -4,7 +4,7 @@ from typing import Iterable
 
 from .. import catalogue, plank
 from ..experiment import Cell, agrees, printed
-from .judge import Claim, Verdict, compare, fastest, found_about, interval, over, read, span
+from .judge import Claim, Verdict, compare, counted, fastest, found_about, interval, over, read, span
 
 Claims = dict[str, list[Claim]]
 
@@ -25,10 +25,7 @@ def judged(claims: Claims) -> Iterable[tuple[str, Claim, Verdict]]:
 
 
 def verdicts(claims: Claims) -> str:
-    found = [verdict for _, _, verdict in judged(claims) if verdict is not Verdict.OPEN]
-    listed = {verdict: found.count(verdict) for verdict in Verdict}
-    return (f"**Of {len(found)} claims** {listed[Verdict.HOLDS]} hold, {listed[Verdict.PARTLY]} hold in part, {listed[Verdict.FAILS]} do not hold, and "
-            f"{listed[Verdict.UNDECIDED]} are undecided.")  # fmt: skip
+    return "**Of " + counted(verdict for _, _, verdict in judged(claims)).replace(" claims", " claims**", 1)
 
 
 def counts() -> str:

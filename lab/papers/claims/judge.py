@@ -112,15 +112,19 @@ def number(value: float) -> str:
     return f"{value:.0f}" if abs(value) >= 10 else f"{value:.1f}" if abs(value) >= 3 else f"{value:.2f}"
 
 
+# What a count of cases calls each verdict.
+ANSWERS = {Verdict.HOLDS: "yes", Verdict.FAILS: "no", Verdict.PARTLY: "in part", Verdict.UNDECIDED: "undecided"}
+
+
 def tally(verdicts: Iterable[Verdict]) -> str:
-    """Counts verdicts: `holds 5, undecided 2`."""
+    """Counts the cases by verdict: `5 yes, 2 undecided`."""
     found = list(verdicts)
-    return ", ".join(f"{verdict.value} {found.count(verdict)}" for verdict in Verdict if verdict in found)
+    return ", ".join(f"{found.count(verdict)} {answer}" for verdict, answer in ANSWERS.items() if verdict in found)
 
 
 def markdown(paper: str, claims: list[Claim]) -> str:
-    """The table of a document's claims, and where its figures come from."""
-    lines = ["| claim | here | verdict | from |", "| --- | --- | --- | --- |"]
+    """How many of a document's claims hold, their table, and where its figures come from."""
+    lines = [f"Of {counted([found_about(paper, claim).verdict for claim in claims])}", "", "| claim | here | verdict | from |", "| --- | --- | --- | --- |"]
     origins: dict[str, Origin] = {}
     for claim in claims:
         origins |= {name: read(identity(paper, name)).origin for name in claim.sources}
@@ -129,6 +133,15 @@ def markdown(paper: str, claims: list[Claim]) -> str:
         lines.append(f"| {claim.text} | {finding.here} | {finding.verdict.value} | {sources} |")
     doubtful, timed = doubtful_share([one for one in catalogue.EXPERIMENTS if one.paper == paper])
     return "\n".join([*lines, "", f"<sub>{told(origins)}. Of {timed} timed cells, {doubtful} are doubtful.</sub>"])
+
+
+def counted(verdicts: Iterable[Verdict]) -> str:
+    """Says how many of some claims hold: `11 claims 5 hold, 1 holds in part, 1 does not hold, and 4 are undecided.`"""
+    found = [verdict for verdict in verdicts if verdict is not Verdict.OPEN]
+    told = {Verdict.HOLDS: ("holds", "hold"), Verdict.PARTLY: ("holds in part", "hold in part"),
+            Verdict.FAILS: ("does not hold", "do not hold"), Verdict.UNDECIDED: ("is undecided", "are undecided")}  # fmt: skip
+    *first, last = [f"{found.count(verdict)} {words[found.count(verdict) != 1]}" for verdict, words in told.items() if verdict in found]
+    return f"{len(found)} claims {', '.join(first)}, and {last}." if first else f"{len(found)} claims {last}."
 
 
 def found_about(paper: str, claim: Claim) -> Finding:
@@ -146,14 +159,15 @@ def read(identity: str):
 
 
 def told(origins: dict[str, Origin]) -> str:
-    """Says of which processor, commit, date and effort the records are; those that differ are named."""
+    """Says of which processor, commit, date and effort the records are. Those that differ from most are named."""
     groups: dict[tuple, list[str]] = {}
     for name, origin in origins.items():
         groups.setdefault((origin.processor, origin.commit, origin.date, origin.effort), []).append(name)
-    say = lambda key: "{}, commit {}, {}, {} run".format(*key)
-    if len(groups) == 1:
-        return say(next(iter(groups)))
-    return "; ".join(f"{', '.join(names)}: {say(key)}" for key, names in groups.items())
+    most, *others = sorted(groups, key=lambda key: -len(groups[key]))
+    # Of a processor, or an effort, that differs as well, everything is said.
+    say = lambda key: "commit {1}, {2}" if key[::3] == most[::3] else "{0}, commit {1}, {2}, {3} run"
+    named = "".join("; " + ", ".join(groups[key]) + ": " + say(key).format(*key) for key in others)
+    return "{}, commit {}, {}, {} run".format(*most) + named
 
 
 def doubtful_share(experiments: Iterable[Experiment]) -> tuple[int, int]:

@@ -29,8 +29,7 @@ def fusion_is_the_reason(records: Records) -> Finding:
     whole = [of[cell.row, cell.column.replace("order alone", "new")] for cell in alone]
     fused = [over(new, order) for new, order in zip(whole, alone, strict=True)]
     gained = [compare(cell, 1) for cell in fused]
-    here = (f"the order of data alone is {span(alone)} times as fast as the traditional algorithm, with one load of a word for all its targets {span(whole)} times, "
-            f"at packets of 1 and 4 KiB; the second is faster: {tally(gained)}")  # fmt: skip
+    here = f"packets of 1 and 4 KiB, times as fast as the traditional algorithm: order alone {span(alone)}, with fusion {span(whole)}; fusion is faster: {tally(gained)}"
     return Finding(together(gained), here)
 
 
@@ -40,9 +39,8 @@ def caches_miss_less(records: Records) -> Finding:
     pairs = [(new, old) for new, old in zip(*curves, strict=True)]
     verdicts = [below(over(new, old), 1, exact=True) for new, old in pairs]
     ratios = {verdict: [over(new, old) for (new, old), one in zip(pairs, verdicts) if one is verdict] for verdict in (Verdict.HOLDS, Verdict.FAILS)}
-    said = {Verdict.HOLDS: "fewer", Verdict.FAILS: "more"}
-    listed = ", and ".join(f"{said[verdict]} at packets of {packets(found)} bytes ({span(found)} times as many)" for verdict, found in ratios.items() if found)
-    return Finding(together(verdicts), f"lines of the first level that are missed: {listed}")
+    listed = ", and ".join(f"{span(found)} times with packets of {packets(found)} bytes" for found in ratios.values() if found)
+    return Finding(together(verdicts), f"misses of the first level, beside the traditional algorithm: {listed}")
 
 
 def packets(cells: list[Cell]) -> str:
@@ -75,10 +73,10 @@ def large_packets_harm(records: Records) -> Finding:
             curves.setdefault(way, []).append(cell)
     large = [cell for cell in curves["new"] if cell.row == LARGE]
     verdicts = [below(cell, 1) for cell in large]
-    here = f"at packets of 32 KiB the new one is {span(large)} times as fast at 64 bits (slower: {tally(verdicts)}), and {span(curves['new'])} times at any packet"
+    here = f"times as fast at 64 bits: {span(large)} with packets of 32 KiB (slower: {tally(verdicts)}), {span(curves['new'])} with any packet"
     wide = [cell for way, cells in curves.items() if way != "new" for cell in cells]
     if wide:
-        here += f"; at 256 and 512 bits {span(wide)} times at any packet (slower: {tally(below(cell, 1) for cell in wide)})"
+        here += f"; at 256 and 512 bits {span(wide)} with any packet (slower: {tally(below(cell, 1) for cell in wide)})"
     return Finding(together(verdicts), here)
 
 
@@ -98,7 +96,7 @@ def optimal_codes_are_fastest(records: Records) -> Finding:
     found = peaks(records)
     ratios = {(name, other): over(found[name], found[other]) for name in ("RDP", "X-Code") for other in ("EVENODD", "STAR")}
     verdicts = [compare(ratio, 1) for ratio in ratios.values()]
-    listed = ", ".join(f"{name} {interval(ratio)} times as fast as {other}" for (name, other), ratio in ratios.items())
+    listed = ", ".join(f"{name} / {other} {interval(ratio)}" for (name, other), ratio in ratios.items())
     return Finding(together(verdicts), f"peaks: {listed}")
 
 
@@ -123,14 +121,13 @@ def fusion_gains_nothing(records: Records) -> Finding:
     reads, lines = "data words read for each one there is", "lines missed for each KiB of data"
     ratios = {what: [over(new, old) for new, old in zip(of("traditional, fused", what), of("traditional", what), strict=True)] for what in (reads, lines)}
     verdicts = [Verdict.HOLDS if ratio.value >= 1 else Verdict.FAILS for found in ratios.values() for ratio in found]
-    here = f"fused it reads {span(ratios[reads])} times as many data words, and misses {span(ratios[lines])} times as many lines of the P4's first level"
-    return Finding(together(verdicts), f"{here}, at packets of 64 bytes to 4 KiB")
+    return Finding(together(verdicts), f"fused, with packets of 64 bytes to 4 KiB: {span(ratios[reads])} times the reads of data words, {span(ratios[lines])} times the misses of the first level")
 
 
 def writing_gains(records: Records) -> Finding:
     gains = [cell for cell in records["table-8"] if cell.column == "improvement"]
     listed = ", ".join(f"{cell.value:.1f} % ({cell.row.removeprefix('here, ')})" for cell in gains)
-    return Finding(together(compare(cell, 0) for cell in gains), f"by their model, with the disk here: {listed}; the disk was measured once, so there is no interval")
+    return Finding(together(compare(cell, 0) for cell in gains), f"by their model, with the disk here: {listed}; no interval, because the disk was measured once")
 
 
 CLAIMS = [

@@ -1,22 +1,21 @@
 """What the talk of Plank and others claims (2009)."""
 
+from itertools import combinations
 from statistics import median
-from typing import Callable
+from typing import Callable, Iterable
 
 from .. import plank
 from ..experiment import Cell, Records
-from .judge import Claim, Finding, Verdict, below, compare, marked, number, over, span, tally, together
+from .judge import Claim, Finding, Verdict, below, compare, interval, marked, number, over, span, tally, together
 
 Judge = Callable[[Records], Finding]
 # What the ways to run a code are called here, in the order of the page.
-WAYS = {plank.TALK: "then", plank.COMPILED: "compiled", plank.LIBRARY: "libraries of today"}
+WAYS = {plank.TALK: "then", plank.COMPILED: "compiled", plank.LIBRARY: "libraries"}
 
 
 def shown(cell: Cell) -> str:
     """A ratio with its interval, and why nothing follows from it."""
-    interval = f"{number(cell.value)} ({number(cell.low)} to {number(cell.high)})"
-    doubt = "undecided" if cell.doubt == plank.OVERLAP else cell.doubt
-    return f"{interval}, {doubt}" if doubt else interval
+    return interval(cell._replace(doubt="undecided") if cell.doubt == plank.OVERLAP else cell)
 
 
 def observed(name: str, decide: Callable[[Cell], Verdict] = lambda cell: compare(cell, 1)) -> Judge:
@@ -72,7 +71,7 @@ def by_w(families: tuple[str, ...], decide: Callable[[Cell], Verdict], words: st
                 ratio = over(small, large)
                 verdicts.append(decide(ratio))
                 said.append(f"{family} [{shape.replace('-', ',')}] {shown(ratio)}")
-        return Finding(together(verdicts), f"then, the smallest w is as many times as fast as the largest: {', '.join(said)}; {words}: {tally(verdicts)}")
+        return Finding(together(verdicts), f"then, speed with the smallest w over that with the largest: {', '.join(said)}; {words}: {tally(verdicts)}")
 
     return judge
 
@@ -90,12 +89,41 @@ def faster_than_disks(records: Records) -> Finding:
     return Finding(together(compare(ratio, 1) for ratio in slowest), f"{said}; the disk here wrote {number(disk.value)} GB/s ({disk.doubt})")
 
 
+# What "roughly" means: percent of the pairs of codes in which the one with fewer XORs is the faster.
+ROUGHLY = 75
+
+
+def in_order(pairs: Iterable[tuple[Cell, Cell]]) -> Cell:
+    """In how many percent of the pairs the first code is faster than the second. A pair whose intervals overlap may go either way, and the
+    interval has both."""
+    found = list(pairs)
+    share = lambda is_so: 100 * sum(1 for fewer, more in found if is_so(fewer, more)) / len(found)
+    return Cell("", "", share(lambda fewer, more: fewer.value > more.value), share(lambda fewer, more: fewer.low > more.high),
+                share(lambda fewer, more: fewer.high >= more.low))  # fmt: skip
+
+
+def fewer_xors_are_faster(records: Records) -> Finding:
+    """All pairs of codes in packets whose numbers of XORs differ, as the talk ran them."""
+    said, shares = [], []
+    for k, m in plank.SHAPES:
+        xors = {cell.row: cell.value for cell in records["xors"] if cell.column == f"[{k},{m}]"}
+        cells = [cell for cell in records[f"encode-{k}-{m}"] if cell.column == plank.TALK and cell.row in xors]
+        cells.sort(key=lambda cell: xors[cell.row])
+        shares.append(in_order((fewer, more) for fewer, more in combinations(cells, 2) if xors[fewer.row] < xors[more.row]))
+        doubtful = sum(1 for cell in cells if cell.doubt)
+        said.append(f"[{k},{m}] {interval(shares[-1])}" + (f" ({doubtful} of {len(cells)} codes doubtful)" if doubtful else ""))
+    verdicts = [compare(share, ROUGHLY) for share in shares]
+    here = f"then, pairs of codes in which the one with fewer XORs is faster, %: {', '.join(said)}; more than {ROUGHLY}: {tally(verdicts)}"
+    return Finding(together(verdicts), here)
+
+
 def faster(ratio: Cell) -> Verdict:
     return compare(ratio, 1)
 
 
 CLAIMS = [
     Claim("Special-purpose RAID-6 codes are faster than Cauchy codes, [6,2]", ("observations",), observed("special-purpose codes over Cauchy ones, [6,2]")),
+    Claim("The number of XORs roughly matters", ("xors", *ENCODED), fewer_xors_are_faster),
     Claim("RDP is the fastest special-purpose code, [6,2]", ("observations",), observed("RDP over the next best special-purpose code, [6,2]")),
     Claim("The other special-purpose codes are very close behind RDP", ("observations",), observed("RDP over the next best special-purpose code, [6,2]", is_close)),
     Claim("The good Cauchy matrix is faster than the original, [6,2], w = 8", ("observations",), observed("the good matrix over the original, [6,2], w = 8")),

@@ -46,7 +46,7 @@ def genetic_beats_annealing(records: Records) -> Finding:
     shorter = sum(1 for annealed, genetic in pairs if genetic.value < annealed.value)
     longer = sum(1 for annealed, genetic in pairs if genetic.value > annealed.value)
     verdict = Verdict.HOLDS if not longer else Verdict.FAILS if not shorter else Verdict.PARTLY
-    return Finding(verdict, f"the genetic algorithm is shorter in {shorter} of {len(pairs)} rows, annealing in {longer}, and the rest are equal")
+    return Finding(verdict, f"shorter in {shorter} of {len(pairs)} rows, longer in {longer}")
 
 
 # Strategies of table 3.2: normalised, with unweighted and with weighted matching.
@@ -63,7 +63,7 @@ def two_strategies_are_best(records: Records) -> Finding:
     apart = [Cell(shape, "", found[MATCHED[1]] / found[MATCHED[0]]) for shape, found in lengths.items()]
     same = [below(Cell("", "", max(cell.value, 1 / cell.value)), 1.05, exact=True) for cell in apart]
     verdicts = [*same, *(Verdict.HOLDS for _ in range(shortest)), *(Verdict.FAILS for _ in range(len(lengths) - shortest))]
-    here = f"both are at most as long as the six others in {shortest} of {len(lengths)} rows; (1, 3) has {span(apart)} of the length of (1, 2); within 5 %: {tally(same)}"
+    here = f"no other is shorter in {shortest} of {len(lengths)} rows; (1, 3) has {span(apart)} of the length of (1, 2); within 5 %: {tally(same)}"
     return Finding(together(verdicts), here)
 
 
@@ -74,7 +74,7 @@ def gains_of(name: str) -> Callable[[Records], Finding]:
         gains = column(records["table-3.1-speed"], name)
         middle = median(cell.value for cell in gains)
         verdicts = [compare(cell, 0) for cell in gains]
-        here = f"{span(gains, ' %')} over {len(gains)} rows, {middle:.1f} % in the median; more than nothing: {tally(verdicts)}"
+        here = f"{span(gains, ' %')}, median {middle:.1f} %; more than nothing: {tally(verdicts)}"
         return Finding(together(verdicts), here)
 
     return judge
@@ -83,7 +83,7 @@ def gains_of(name: str) -> Callable[[Records], Finding]:
 def bound_groups_cost_less(records: Records) -> Finding:
     cells = records["table-4.3"]
     ratios = [over(cell, at(cells, cell.row, "optimised DPG")) for cell in column(cells, "BB-DPG")]
-    return Finding(together(below(ratio, 1, exact=True) for ratio in ratios), f"{span(ratios)} of the XORs and copies of optimised DPG, in {len(ratios)} rows")
+    return Finding(together(below(ratio, 1, exact=True) for ratio in ratios), f"{span(ratios)} of the XORs and copies of optimised DPG")
 
 
 def common_elements_help(records: Records) -> Finding:
@@ -94,7 +94,7 @@ def common_elements_help(records: Records) -> Finding:
     more = sum(ours.value > other.value for ours, other in zip(*shares.values(), strict=True))
     verdict = Verdict.HOLDS if more == len(rows) else Verdict.PARTLY if more else Verdict.FAILS
     here = "; ".join(f"{name}: {span(found, ' %')}" for name, found in shares.items())
-    return Finding(verdict, f"{here}; more with common elements first in {more} of {len(rows)} rows")
+    return Finding(verdict, f"{here}; more with common elements in {more} of {len(rows)} rows")
 
 
 def delayed_parity_reads_as_little(records: Records) -> Finding:
@@ -103,7 +103,7 @@ def delayed_parity_reads_as_little(records: Records) -> Finding:
                for cell in column(cells, name))  # fmt: skip
     symbols = [over(theirs, at(cells, theirs.row, "symbols of a node, delayed parity")) for theirs in column(cells, "symbols of a node, (4.2)")]
     verdict = Verdict.HOLDS if same and all(ratio.value > 1 for ratio in symbols) else Verdict.FAILS
-    return Finding(verdict, f"promotion reads what theorem 1 and (4.1) allow; by (4.2) a node has {span(symbols)} times as many symbols, in {len(symbols)} rows")
+    return Finding(verdict, f"promotion reads what theorem 1 and (4.1) allow; by (4.2) a node has {span(symbols)} times the symbols")
 
 
 def weighted_cost_leads(records: Records) -> Finding:
@@ -112,7 +112,7 @@ def weighted_cost_leads(records: Records) -> Finding:
     if not cells:
         return Finding(Verdict.UNDECIDED, "the records lack these cells")
     verdicts = [compare(cell, 1) for cell in cells]
-    return Finding(together(verdicts), f"{span(cells)} times as fast as the matrices with the fewest XORs, in {len(cells)} rows whose matrices differ; faster: {tally(verdicts)}")
+    return Finding(together(verdicts), f"{span(cells)} times as fast as those with the fewest XORs, where matrices differ; faster: {tally(verdicts)}")
 
 
 # What "nearly the fastest" means, and the level that the lab takes for the rule's cache.
@@ -124,8 +124,8 @@ def rule_is_nearly_fastest(records: Records) -> Finding:
     if not cells[LEVEL]:
         return Finding(Verdict.UNDECIDED, "the records lack these cells")
     verdicts = [compare(cell, NEARLY) for cell in cells[LEVEL]]
-    listed = "; ".join(f"with {level}, {span(found, ' %')} of the fastest" for level, found in cells.items())
-    return Finding(together(verdicts), f"{listed}, over {len(verdicts)} codes; more than {NEARLY} % with {LEVEL}: {tally(verdicts)}")
+    listed = ", ".join(f"{span(found, ' %')} with {level}" for level, found in cells.items())
+    return Finding(together(verdicts), f"of the fastest: {listed}; more than {NEARLY} % with {LEVEL}: {tally(verdicts)}")
 
 
 # Less than this share of the speed of explicit vectors counts as slower.
@@ -162,7 +162,7 @@ def beside_libraries(operation: str) -> Callable[[Records], Finding]:
                 return Finding(Verdict.UNDECIDED, "the records lack these cells")
             found = [compare(ratio, 1) for ratio in ratios]
             verdicts += found
-            said.append(f"{span(ratios)} of {name}'s speed, {number(median(ratio.value for ratio in ratios))} in the median (faster: {tally(found)})")
+            said.append(f"{span(ratios)} of {name}'s speed, median {number(median(ratio.value for ratio in ratios))} (faster: {tally(found)})")
         return Finding(together(verdicts), "; ".join(said))
 
     return judge
@@ -182,7 +182,7 @@ def slower(ratio: Cell) -> Verdict:
 def judged(ratios: list[Cell], decide: Decide, words: str, where: str) -> tuple[list[Verdict], str]:
     """Verdicts on ratios of speeds, and what to say of them."""
     found = [decide(ratio) for ratio in ratios]
-    return found, f"{span(ratios)} times as fast {where} ({words}: {tally(found)})"
+    return found, f"{where} {span(ratios)} ({words}: {tally(found)})"
 
 
 def proposed(other: str, decide: Decide, words: str, widest: int = 512) -> Callable[[Records], Finding]:
@@ -196,7 +196,7 @@ def proposed(other: str, decide: Decide, words: str, widest: int = 512) -> Calla
                 found, here = judged(ratios, decide, words, f"at {bits} bits")
                 verdicts += found
                 said.append(here)
-        return Finding(together(verdicts), "; ".join(said))
+        return Finding(together(verdicts), f"times as fast: {', '.join(said)}")
 
     return judge
 
@@ -205,8 +205,8 @@ def proposed_with_fixed_packets(records: Records) -> Finding:
     """Table 3.10: packets of 16 KiB and vectors of 128 bits, at both w."""
     cells = records["fixed-encode"]
     ratios = [ratio for w in (4, 8) for ratio in rows_of(cells, f"Jo-CRS, w = {w}, 128 bits", f"CRS, w = {w}, 128 bits")]
-    verdicts, here = judged(ratios, faster, "faster", f"at 128 bits, {100 * (mean(ratio.value for ratio in ratios) - 1):.0f} % on average")
-    return Finding(together(verdicts), here)
+    verdicts, here = judged(ratios, faster, "faster", "at 128 bits")
+    return Finding(together(verdicts), f"times as fast: {here}; {100 * (mean(ratio.value for ratio in ratios) - 1):.0f} % faster on average")
 
 
 def delayed(ours: str, theirs: str, decide: Decide, words: str) -> Callable[[Records], Finding]:
@@ -214,8 +214,8 @@ def delayed(ours: str, theirs: str, decide: Decide, words: str) -> Callable[[Rec
 
     def judge(records: Records) -> Finding:
         cells = [cell for cell in records["delayed"] if cell.row.endswith(" enc")]
-        verdicts, here = judged(rows_of(cells, ours, theirs), decide, words, f"as {theirs}")
-        return Finding(together(verdicts), f"{here}, in {len(verdicts)} rows")
+        verdicts, here = judged(rows_of(cells, ours, theirs), decide, words, "times as fast:")
+        return Finding(together(verdicts), here)
 
     return judge
 
@@ -224,15 +224,15 @@ def bound_groups_lie_between(records: Records) -> Finding:
     """Table 4.4, encoding: slower than (k, m), and faster than (k, m2)."""
     cells = [cell for cell in records["delayed"] if cell.row.endswith(" enc")]
     sides = {"(k, m)": (slower, "slower"), "(k, m2)": (faster, "faster")}
-    found = [judged(rows_of(cells, "BB-DPG", name), decide, words, f"as {name}") for name, (decide, words) in sides.items()]
-    return Finding(together(verdict for verdicts, _ in found for verdict in verdicts), "; ".join(here for _, here in found))
+    found = [judged(rows_of(cells, "BB-DPG", name), decide, words, f"{name}") for name, (decide, words) in sides.items()]
+    return Finding(together(verdict for verdicts, _ in found for verdict in verdicts), f"times as fast as {', as '.join(here for _, here in found)}")
 
 
 def on_arm(records: Records) -> Finding:
     cells = records["table-3.18"]
     ratios = rows_of(cells, "ISA-L", "Jo-CRS")
     verdicts = [compare(ratio, 2, exact=True) for ratio in ratios]
-    return Finding(together(verdicts), f"counted, not timed: ISA-L's code takes {span(ratios)} times as many NEON instructions, in {len(ratios)} rows; twice as many or more: {tally(verdicts)}")
+    return Finding(together(verdicts), f"counted, not timed: ISA-L's code takes {span(ratios)} times the NEON instructions; more than twice: {tally(verdicts)}")
 
 
 def writes(other: str, decide: Decide, words: str) -> Callable[[Records], Finding]:
@@ -242,7 +242,7 @@ def writes(other: str, decide: Decide, words: str) -> Callable[[Records], Findin
         cells = records["figure-4.7"]
         ratios = [over(cell, at(cells, cell.row, f"{rate}: {other}")) for cell in cells for rate, _, scheme in [cell.column.partition(": ")] if scheme == "BB-DPG"]
         verdicts = [Verdict.UNDECIDED if ratio.doubt else decide(ratio) for ratio in ratios]
-        return Finding(together(verdicts), f"at {span(ratios)} of it, over three rates of links and {len(ratios) // 3} codes; {words}: {tally(verdicts)}")
+        return Finding(together(verdicts), f"{span(ratios)} times the speed, three rates of links; {words}: {tally(verdicts)}")
 
     return judge
 
