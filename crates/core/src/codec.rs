@@ -369,8 +369,12 @@ impl Codec {
                 return Err(Error::parameters(message).at(node.index()));
             }
         }
-        let cells = |nodes: &[NodeId]| self.code().cells_of(nodes.iter().copied());
-        let question = Question::compute(&cells(present), &cells(lost));
+        let cells = |nodes: &[NodeId]| {
+            let mut cells = CellSet::new(self.code().cell_count());
+            nodes.iter().for_each(|node| cells.add(&self.engine.setup.layout.words[node.index()]));
+            cells
+        };
+        let question = Question::Compute(cells(present), cells(lost));
         let prepared = self.engine.prepared(&question, &numbers(present), &numbers(lost));
         prepared.map_err(|error| self.by_shards(error, self.code().stages(), present.len()))
     }

@@ -42,16 +42,18 @@ impl Codec {
         };
         let mut have = CellSet::new(code.cell_count());
         let mut want = have.clone();
-        for (buffer, cells) in nodes.iter().zip(&self.engine.setup.layout.cells) {
+        let layout = &self.engine.setup.layout;
+        for ((buffer, cells), words) in nodes.iter().zip(&layout.cells).zip(&layout.words) {
             let set = match buffer {
                 Buffer::Absent => continue,
                 Buffer::Source(_) => &mut have,
                 Buffer::Target(_) => &mut want,
             };
-            let cells = cells.iter().copied();
             match &standing {
-                None => set.extend(cells),
-                Some(standing) => set.extend(cells.filter(|&cell| stands(standing, cell))),
+                None => set.add(words),
+                Some(standing) => {
+                    set.extend(cells.iter().copied().filter(|&cell| stands(standing, cell)));
+                }
             }
         }
         let present = nodes.iter().filter(|node| matches!(node, Buffer::Source(_))).count();

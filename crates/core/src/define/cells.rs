@@ -152,6 +152,15 @@ impl CellSet {
         }
     }
 
+    /// Adds cells, given by their words.
+    ///
+    /// # Panics
+    /// If a cell is out of the set's range.
+    pub(crate) fn add(&mut self, cells: &CellWords) {
+        let words = &mut self.words[cells.first..][..cells.words.len()];
+        words.iter_mut().zip(&cells.words).for_each(|(word, bits)| *word |= bits);
+    }
+
     /// Removes a cell.
     pub fn remove(&mut self, cell: CellId) {
         if let Some(word) = self.words.get_mut(cell.index() / 64) {
@@ -193,6 +202,24 @@ impl CellSet {
     /// The cells, ascending.
     pub fn iter(&self) -> impl Iterator<Item = CellId> {
         crate::define::bitmatrix::ones_of(&self.words).map(CellId::new)
+    }
+}
+
+/// Cells that are added to sets often: the words of a set that has these cells, from the first word
+/// with one of them to the last.
+#[derive(Debug)]
+pub(crate) struct CellWords {
+    first: usize,
+    words: Vec<u64>,
+}
+
+impl CellWords {
+    pub(crate) fn of(cells: &[CellId]) -> Self {
+        let numbers = || cells.iter().map(|cell| cell.index());
+        let first = numbers().min().unwrap_or(0) / 64;
+        let mut words = vec![0; numbers().max().map_or(0, |last| last / 64 + 1 - first)];
+        numbers().for_each(|number| words[number / 64 - first] |= 1 << (number % 64));
+        Self { first, words }
     }
 }
 

@@ -165,9 +165,9 @@ fn losses(report: &VerifyReport, state: EndState) -> String {
     match state {
         _ if lost == 0 => format!("; {room}"),
         // Only files that were changed or removed before an update have lost blocks.
-        EndState::Intact => format!("; {lost_blocks} of old versions use up parity; {room}"),
+        EndState::Intact => format!("; parity stands for {lost_blocks} of old versions; {room}"),
         _ if is_changed_alone(report) => {
-            format!("; {lost_blocks} of changed files use up parity; {room}")
+            format!("; parity stands for {lost_blocks} of changed files; {room}")
         }
         _ => format!("; {lost_blocks} lost, {room}"),
     }
