@@ -128,7 +128,10 @@ fn what_was_protected_of_changed_files_may_be_beyond_repair() {
     let part = yard.photo("a.jpg");
     for path in [yard.root(), part.clone()] {
         let verify = run(args!["verify", path]).expect(exit::REPAIRABLE).text();
-        assert!(verify.contains(": changed, ") && verify.contains("parity stands for "), "{verify}");
+        assert!(
+            verify.contains(": changed, ") && verify.contains("parity stands for "),
+            "{verify}"
+        );
         assert!(verify.contains("their protected content is beyond repair"), "{verify}");
         assert!(!verify.contains("restore"), "{verify}");
     }
