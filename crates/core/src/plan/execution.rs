@@ -400,7 +400,9 @@ impl Planner<'_> {
             && words.outputs.iter().all(|&output| output >= data);
         let Some(evaluation) = symbols.evaluation().filter(|_| encodes) else { return Ok(None) };
         let rows: Vec<usize> = words.outputs.iter().map(|output| output - data).collect();
-        let Some(schedule) = network::encoding(symbols.field(), evaluation, &rows)? else {
+        let adds_three = self.machine().ternary;
+        let Some(schedule) = network::encoding(symbols.field(), evaluation, &rows, adds_three)?
+        else {
             return Ok(None);
         };
         let cost = arrange::cost(&schedule, self.machine())?;

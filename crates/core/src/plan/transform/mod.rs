@@ -41,7 +41,7 @@ mod tests {
     fn by_transforms(k: usize, m: usize, product: usize) -> [usize; 2] {
         let (field, evaluation) = (Field::bytes(), Evaluation::data_first(k, m));
         let all: Vec<usize> = (0..m).collect();
-        let encoding = network::encoding(field, &evaluation, &all).unwrap().unwrap();
+        let encoding = network::encoding(field, &evaluation, &all, false).unwrap().unwrap();
         let products = encoding.ops().iter().filter(|op| op.factor != 1).count();
         let lost = k.min(m);
         let nodes = |range: std::ops::Range<usize>| range.map(|n| n as u8).collect::<Vec<u8>>();

@@ -35,7 +35,9 @@ const PASS: u32 = 3;
 type NetworkValue = Option<Slot>;
 
 /// Returns the schedule of a code's encoding: inputs are the data nodes, and outputs the parity
-/// nodes of the numbers `rows`. `None` if the field has no level polynomials.
+/// nodes of the numbers `rows`. `None` if the field has no level polynomials. If `adds_three`, the
+/// schedule is for a machine that adds three vectors at once: sums are merged, which costs others
+/// registers.
 ///
 /// # Errors
 /// If there are more cells than a schedule may have.
@@ -43,6 +45,7 @@ pub(crate) fn encoding(
     field: Field,
     evaluation: &Evaluation,
     rows: &[usize],
+    adds_three: bool,
 ) -> Result<Option<Schedule>> {
     let Some(subspaces) = Subspaces::of(field) else { return Ok(None) };
     let mut network = Network { subspaces, temps: 0, ops: Vec::new() };
@@ -53,6 +56,10 @@ pub(crate) fn encoding(
         network.data_first(evaluation)
     };
     let outputs: Vec<NetworkValue> = rows.iter().map(|&row| values[row]).collect();
+    network.remove_needless(&outputs);
+    if adds_three {
+        network.merge_sums(&outputs);
+    }
     network.finish(field, inputs, &outputs).map(Some)
 }
 
@@ -282,8 +289,8 @@ impl Network {
         self.ops.retain(|op| matches!(op.target, Slot::Temp(n) if needed[n as usize]));
     }
 
-    /// Makes each sum that is used once, by another sum, a part of that one: a processor may add
-    /// three vectors at once. Half of the sums of each level are of this kind.
+    /// Makes each sum that is used once, by another sum, a part of that one. Half of the sums of
+    /// each level are of this kind.
     fn merge_sums(&mut self, outputs: &[NetworkValue]) {
         let mut uses = vec![0; self.temps as usize];
         // Any use but by a sum counts as many.
@@ -336,10 +343,8 @@ impl Network {
         needed
     }
 
-    /// Returns the schedule of these outputs, without what they do not need.
-    fn finish(mut self, field: Field, inputs: usize, outputs: &[NetworkValue]) -> Result<Schedule> {
-        self.remove_needless(outputs);
-        self.merge_sums(outputs);
+    /// Returns the schedule of these outputs.
+    fn finish(self, field: Field, inputs: usize, outputs: &[NetworkValue]) -> Result<Schedule> {
         // The first output that a temporary is takes its place.
         let mut places: Vec<Option<Slot>> = vec![None; self.temps as usize];
         let mut copies = Vec::new();
@@ -463,8 +468,10 @@ mod tests {
                 for evaluation in [Evaluation::data_first(k, m), Evaluation::parity_first(k, m)] {
                     let rows = interpolated(field, &evaluation);
                     let all: Vec<usize> = (0..m).collect();
-                    let schedule = encoding(field, &evaluation, &all).unwrap().unwrap();
-                    prove::rows(&rows, &schedule).unwrap();
+                    for adds_three in [false, true] {
+                        let schedule = encoding(field, &evaluation, &all, adds_three);
+                        prove::rows(&rows, &schedule.unwrap().unwrap()).unwrap();
+                    }
                 }
             }
         }
@@ -482,8 +489,10 @@ mod tests {
             let evaluation = Evaluation::data_first(k, m);
             let mut rows = interpolated(Field::bytes(), &evaluation);
             rows.coefficients = chosen.iter().map(|&row| rows.coefficients[row].clone()).collect();
-            let schedule = encoding(Field::bytes(), &evaluation, &chosen).unwrap().unwrap();
-            prove::rows(&rows, &schedule).unwrap();
+            for adds_three in [false, true] {
+                let schedule = encoding(Field::bytes(), &evaluation, &chosen, adds_three);
+                prove::rows(&rows, &schedule.unwrap().unwrap()).unwrap();
+            }
         }
     }
 
@@ -493,9 +502,12 @@ mod tests {
         let counts = |k, m| {
             let all: Vec<usize> = (0..m).collect();
             let evaluation = Evaluation::data_first(k, m);
-            let schedule = encoding(Field::bytes(), &evaluation, &all).unwrap().unwrap();
-            let cost = Cost::of(&schedule);
-            (products(&schedule), cost.xors, cost.ternary)
+            let schedule = |adds_three| {
+                encoding(Field::bytes(), &evaluation, &all, adds_three).unwrap().unwrap()
+            };
+            let [plain, merged] = [false, true].map(|adds_three| Cost::of(&schedule(adds_three)));
+            assert_eq!((plain.xors, plain.ternary), (merged.xors, plain.xors));
+            (products(&schedule(true)), merged.xors, merged.ternary)
         };
         // Of 160 and 896 butterflies of the shapes that are powers of two, 31 and 127 have the
         // factor 0. The last numbers count XORs of three vectors as one.
