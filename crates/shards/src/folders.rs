@@ -164,9 +164,8 @@ impl Placement {
         let tolerance = match code.graph() {
             // Finding the number of shards that may be lost takes trials, which are not worth their
             // time if a folder may be lost.
-            Some(graph) if !is_one && self.tolerance == 0 => {
-                let all: Vec<usize> = (0..graph.blocks()).collect();
-                rateless::tolerance(graph, code.node_count(), &all)
+            Some(_) if !is_one && self.tolerance == 0 => {
+                rateless::likely_tolerance(code).unwrap_or(0)
             }
             Some(_) => 0,
             None => geometry.tolerance(stage),

@@ -71,7 +71,7 @@ pub use paritas_store::shown::{Shown, counted, shown};
 pub use paritas_store::staging::MovedAside;
 pub use paritas_store::state::State;
 pub use promote::{AddedPart, PromoteJob, PromoteReport, promote};
-pub use rateless::{ReceptionReport, reception, reception_key};
+pub use rateless::{ReceptionReport, likely_tolerance, reception, reception_key};
 pub use rebalance::{MovedShard, RebalanceReport, rebalance};
 pub use recognise::ShardFile;
 pub use repair::{RepairJob, RepairReport, RepairedShard, repair};

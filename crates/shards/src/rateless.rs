@@ -26,8 +26,9 @@ const RUNS: (usize, usize) = (8, 2000);
 /// Number of blocks that are solved for while losses of one number of shards are tried.
 const TRIED_BLOCKS: usize = 1 << 16;
 
-/// Lower and upper limit of the number of losses that are tried.
-const TRIALS: (usize, usize) = (4, 64);
+/// Lower and upper limit of the number of losses that are tried. Graphs of few data blocks need
+/// many: of the losses of two shards of `lt:k=16,n=32`, few are fatal.
+const TRIALS: (usize, usize) = (4, 4096);
 
 /// The number of blocks that decoding takes, by simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -114,6 +115,14 @@ pub(crate) fn is_enough(graph: &Graph, blocks: &[usize]) -> bool {
 /// Returns the number of losses of one size that are tried, so that trying takes little time.
 pub(crate) fn trials(graph: &Graph) -> usize {
     (TRIED_BLOCKS / graph.data()).clamp(TRIALS.0, TRIALS.1)
+}
+
+/// Returns how many shards of an LT code may be lost: the largest number for which all tried losses
+/// are tolerable. Returns `None` for other codes. This takes up to some tenths of a second.
+pub fn likely_tolerance(code: &Code) -> Option<usize> {
+    let graph = code.graph()?;
+    let all: Vec<usize> = (0..graph.blocks()).collect();
+    Some(tolerance(graph, code.node_count(), &all))
 }
 
 /// Returns how many shards may be lost if the blocks in `good` are good: the largest number for

@@ -1,12 +1,15 @@
 //! The stages of a code: which parts each has, and how many losses it survives.
 
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
 use paritas::{Code, NodeId};
-use paritas_shards::Part;
+use paritas_shards::{Part, likely_tolerance};
 use paritas_store::error::{Error, Result};
 use paritas_store::shown::counted;
 
-/// Number of blocks of an LT code, in hundredths of k, from which nearly every graph can be
-/// decoded. It decides how many lost nodes the manifests of an LT volume can survive.
+/// Number of blocks of an LT code, in hundredths of k, that must be left. It bounds how many nodes
+/// of an LT volume may be lost.
 const LT_HUNDREDTHS: usize = 130;
 
 /// Returns the parts of a code, by stage and then by shard.
@@ -65,17 +68,49 @@ pub(crate) fn allowed_losses(
     }
 }
 
-/// Returns how many shards may be lost in a stage of a code, whichever they are. For an LT code
-/// this is the number that nearly every graph tolerates.
+/// Returns how many shards may be lost in a stage of a code, whichever they are. For an LT code this
+/// is the largest number for which all tried losses are tolerable, but so many that
+/// [`LT_HUNDREDTHS`] of k blocks are left.
 pub(crate) fn shard_tolerance(code: &Code, stage: u8) -> usize {
     let Some(graph) = code.graph() else { return code.tolerance_at(stage) };
     let enough = graph.data() * LT_HUNDREDTHS / 100;
-    graph.blocks().saturating_sub(enough) * code.node_count() / graph.blocks()
+    let most = graph.blocks().saturating_sub(enough) * code.node_count() / graph.blocks();
+    most.min(tried_tolerance(code))
+}
+
+/// Returns the number that trying losses of an LT code gives. Each code is tried once in a process.
+fn tried_tolerance(code: &Code) -> usize {
+    static TRIED: Mutex<BTreeMap<String, usize>> = Mutex::new(BTreeMap::new());
+    let mut tried = TRIED.lock().unwrap_or_else(PoisonError::into_inner);
+    let tolerance = || likely_tolerance(code).unwrap_or(0);
+    *tried.entry(code.spec().to_string()).or_insert_with(tolerance)
 }
 
 #[cfg(test)]
 mod tests {
+    use paritas::erasure::{Losses, combinations};
+
     use super::*;
+
+    /// What a volume says may be lost must be so for each set of nodes, also for graphs of few
+    /// blocks.
+    #[test]
+    fn what_lt_codes_tolerate_is_tried() {
+        for (spec, tolerated) in [
+            ("lt:k=4,n=8", 1),
+            ("lt:k=16,n=32", 1),
+            ("lt:k=64,n=128,nodes=8", 2),
+            ("lt:k=256,n=512,nodes=8", 2),
+        ] {
+            let code = Code::new(&spec.parse().unwrap()).unwrap();
+            let tolerance = shard_tolerance(&code, 1);
+            assert_eq!(tolerance, tolerated, "{spec}");
+            for lost in combinations(code.node_count(), tolerance) {
+                let lost: Vec<NodeId> = lost.into_iter().map(NodeId::new).collect();
+                assert!(Losses::of_nodes(&code, &lost).is_solvable(), "{spec}: {lost:?}");
+            }
+        }
+    }
 
     #[test]
     fn no_more_losses_are_stated_than_are_possible() {

@@ -20,7 +20,6 @@ use paritas_store::object::segment::Segment;
 use tokio::time::Instant;
 
 use crate::outside::block;
-use crate::stages::shard_tolerance;
 use crate::transfer::race::Race;
 use crate::transfer::{Pace, Place, Settings};
 
@@ -504,7 +503,12 @@ impl Receiver {
     pub(super) fn lost(&self, segments: &Range<u64>, parts: &[usize]) -> Error {
         let first = self.layout.segment_range(self.length, segments.start);
         let shards = self.layout.parts_in(1).len();
-        let tolerance = shard_tolerance(self.layout.code(), 1);
+        let code = self.layout.code();
+        let enough = match code.graph() {
+            // Which blocks are enough depends on the graph.
+            Some(_) => "which are not enough".to_owned(),
+            None => format!("{} are enough", shards.saturating_sub(code.tolerance_at(1))),
+        };
         let flaws = self.flaws();
         let flaws: Vec<String> = flaws
             .iter()
@@ -514,10 +518,9 @@ impl Receiver {
         Error::new(
             ErrorKind::TooFewShards,
             format!(
-                "from byte {} on, {} of {shards} shards can be read, {} are enough{}",
+                "from byte {} on, {} of {shards} shards can be read, {enough}{}",
                 first.start,
                 parts.len(),
-                shards.saturating_sub(tolerance),
                 flaws.iter().map(|flaw| format!("; {flaw}")).collect::<String>()
             ),
         )
