@@ -46,6 +46,11 @@ pub fn explained(answer: Response<Body>) -> Response<Body> {
             code,
             "the signature does not follow from the request and the secret of this key",
         ),
+        "InvalidBucketName" => (
+            answer.status(),
+            code,
+            "a bucket's name has 3 to 63 lower-case letters, digits, dots and hyphens",
+        ),
         "PreconditionFailed" => (answer.status(), code, "a condition of the request does not hold"),
         code => (answer.status(), code, "the request was refused"),
     };

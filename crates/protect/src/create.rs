@@ -459,6 +459,11 @@ fn expect_room(order: &LayerOrder) -> Result<()> {
     let each = sums as u64 / u64::from(header.count);
     let targets = (0..header.count).zip(order.targets());
     let needs = targets.map(|(index, path)| (path, header.file_length(index) + each));
+    let way = match order.generation {
+        0 => "make room, choose another disk by --parity-dir, or a lower --redundancy",
+        // An update keeps the folders and the redundancy.
+        _ => "make room",
+    };
     Room::default().take_all(&needs.collect::<Vec<_>>()).map_err(|refused| {
         let NoRoom { path, needed, left } = refused;
         let folder = shown(path.parent().unwrap_or(&path)).to_string();
@@ -466,7 +471,7 @@ fn expect_room(order: &LayerOrder) -> Result<()> {
             ErrorKind::Io,
             format!(
                 "the parity in {folder} takes about {needed} bytes, and its disk has room for \
-                 {left}; make room, choose another disk by --parity-dir, or a lower --redundancy"
+                 {left}; {way}"
             ),
         )
     })

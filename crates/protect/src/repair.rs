@@ -246,7 +246,21 @@ fn entries_to_restore(protection: &Protection, job: &RepairJob, evidence: &Evide
         let is_folder = protection.entries[number].kind == EntryKind::Folder;
         is_folder && protection.renamed(number, &evidence.tree).is_none()
     };
-    in_part(protection, evidence, wanted(job, evidence, is_elsewhere))
+    let wanted = in_part(protection, evidence, wanted(job, evidence, is_elsewhere));
+    match job.to {
+        Some(_) => with_linked_files(protection, wanted),
+        None => wanted,
+    }
+}
+
+/// Adds the files of hard links, which are made as further names of these files. In another folder
+/// none of them is there.
+fn with_linked_files(protection: &Protection, wanted: Vec<usize>) -> Vec<usize> {
+    let files = wanted.iter().filter_map(|&number| match &protection.entries[number].kind {
+        EntryKind::HardLink { target } => protection.entry_at(target),
+        _ => None,
+    });
+    files.chain(wanted.iter().copied()).collect::<BTreeSet<usize>>().into_iter().collect()
 }
 
 /// Returns the entries of all parts that are to be restored. `is_elsewhere` tells of what has moved

@@ -47,6 +47,22 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("update", "protect --update"),
 ];
 
+/// What tools for objects call a command of `paritas volume`, and what it is called here.
+const ELSEWHERE_IN_VOLUMES: &[(&str, &str)] = &[
+    ("check", "verify"),
+    ("cp", "put"),
+    ("create", "init"),
+    ("delete", "rm"),
+    ("download", "get"),
+    ("fsck", "verify"),
+    ("info", "stat"),
+    ("list", "ls"),
+    ("remove", "rm"),
+    ("restore", "get"),
+    ("scrub", "repair --scrub"),
+    ("upload", "put"),
+];
+
 /// Commands that take a flag instead of a required argument, and what the flag does.
 const ALTERNATIVES: &[(&[&str], &str)] = &[
     (&["volume", "promote"], "`--all` takes all objects"),
@@ -184,8 +200,12 @@ fn answer(error: &clap::Error, arguments: &[OsString]) -> Option<StyledStr> {
     match error.kind() {
         ErrorKind::InvalidSubcommand => {
             let word = text(error, ContextKind::InvalidSubcommand)?;
-            let (_, here) = ELSEWHERE.iter().find(|(there, _)| *there == word)?;
-            Some(format!("what other tools call `{word}` is `paritas {here}`").into())
+            let (words, inner) = match is_command(arguments, &["volume"]) {
+                true => (ELSEWHERE_IN_VOLUMES, "volume "),
+                false => (ELSEWHERE, ""),
+            };
+            let (_, here) = words.iter().find(|(there, _)| *there == word)?;
+            Some(format!("what other tools call `{word}` is `paritas {inner}{here}`").into())
         }
         // par2 takes -r10 for ten per cent.
         ErrorKind::UnknownArgument if text(error, ContextKind::InvalidArg) == Some("-r") => {

@@ -15,8 +15,9 @@ Examples:
   paritas serve tank.toml --keys keys.toml
   paritas serve tank.toml --keys keys.toml --listen 0.0.0.0:9000 --tls cert.pem key.pem
 
-Buckets are the first folders of names: what `volume put tank.toml a.jpg photos/a.jpg` stores is the \
-object a.jpg of the bucket photos. The file of keys is TOML, and only its owner may read it:
+Buckets are the first folders of names, if they have 3 to 63 lower-case letters, digits, dots and \
+hyphens: what `volume put tank.toml a.jpg photos/a.jpg` stores is the object a.jpg of the bucket \
+photos. The file of keys is TOML, and only its owner may read it:
 
   [[key]]
   id = \"backup\"

@@ -16,6 +16,7 @@ use paritas::{
 use paritas_report::speed::{
     BenchBlocksFields, BenchFields, BenchLine, ComparisonLine, OrderWord, SplitWord, VerdictWord,
 };
+use paritas_store::shown::counted;
 use paritas_tune::measure::{PairVerdict, Pairs, Ratio, Rounds, Shard, Side, sample};
 
 use crate::args::against::Against;
@@ -281,9 +282,10 @@ impl Measured {
         };
         format!(
             "{spec} {}: {:.2} GB/s with {kernel}, {median:.3} times as fast as {than} \
-             ({low:.3} to {high:.3} by {pairs} pairs{doubt})",
+             ({low:.3} to {high:.3} by {}{doubt})",
             named(args.op),
             speed.median,
+            counted(pairs, "pair"),
         )
     }
 
@@ -293,8 +295,9 @@ impl Measured {
         let [median, low, high] = [median, low, high].map(|fraction| 100.0 * fraction);
         let roofline = self.limit.median;
         let doubt = if self.fraction.is_noisy() { ", too noisy to rely on" } else { "" };
+        let pairs = counted(pairs, "pair");
         format!(
-            "{median:.0} % of the roofline {roofline:.2} ({low:.0} to {high:.0} % by {pairs} pairs{doubt})"
+            "{median:.0} % of the roofline {roofline:.2} ({low:.0} to {high:.0} % by {pairs}{doubt})"
         )
     }
 }

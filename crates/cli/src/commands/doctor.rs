@@ -3,6 +3,7 @@
 use paritas::research::can_compile;
 use paritas::{Code, Codec, CodecOptions, DEFAULT_PACKET, Kernel, KernelChoice};
 use paritas_report::machine::{DoctorLine, KernelEntry};
+use paritas_store::shown::counted;
 use paritas_tune::Tuning;
 
 use crate::commands::Outcome;
@@ -30,9 +31,10 @@ pub fn run(output: &Output) -> Outcome {
     };
     output.result(line, || {
         let mut text = format!(
-            "paritas {} on {}, {threads} threads\n",
+            "paritas {} on {}, {}\n",
             env!("CARGO_PKG_VERSION"),
-            std::env::consts::ARCH
+            std::env::consts::ARCH,
+            counted(threads, "thread")
         );
         match &compiling {
             Ok(()) => text.push_str("  compiled kernels can run\n"),

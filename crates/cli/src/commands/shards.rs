@@ -361,8 +361,9 @@ pub fn aside_text(object: &Object) -> Option<String> {
     let bytes = output::bytes(files.iter().map(|file| file.bytes).sum());
     (!files.is_empty()).then(|| {
         format!(
-            "{} that repair moved aside, {bytes}; `repair --remove-moved-aside` removes them",
-            counted(files.len(), "file")
+            "{} that repair moved aside, {bytes}; `repair --remove-moved-aside` removes {}",
+            counted(files.len(), "file"),
+            if files.len() == 1 { "it" } else { "them" }
         )
     })
 }

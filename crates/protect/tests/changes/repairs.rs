@@ -272,6 +272,21 @@ fn the_other_name_of_a_file_has_its_bytes() {
     assert_eq!(fs::metadata(&first).unwrap().ino(), fs::metadata(&other).unwrap().ino());
 }
 
+/// In another folder, a link is restored together with its file, which may be whole in the tree.
+#[test]
+fn a_link_is_restored_elsewhere_with_its_file() {
+    let root = linked_scene(53, "10%");
+    let bytes = fs::read(root.path().join("link")).unwrap();
+    fs::remove_file(root.path().join("link")).unwrap();
+    let to = tempfile::tempdir().unwrap();
+    let elsewhere = RepairJob::default().to(to.path().to_owned()).sync(false);
+    let report = repair(&only(root.path()), &elsewhere, &|_| {}).unwrap();
+    assert!(report.failed.is_empty(), "{report:?}");
+    let [file, link] = ["d/big", "link"].map(|name| to.path().join(name));
+    assert_eq!((fs::read(&file).unwrap(), inode(&file)), (bytes, inode(&link)));
+    assert!(!root.path().join("link").exists());
+}
+
 /// Returns what all names of a file on a disk share.
 fn inode(path: &Path) -> u64 {
     std::os::unix::fs::MetadataExt::ino(&fs::metadata(path).unwrap())
