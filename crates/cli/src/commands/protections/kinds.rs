@@ -91,10 +91,7 @@ impl Next {
     fn advice(self, protection: &Protection, layers: &[LayerReport]) -> Vec<String> {
         let command = |verb| command(verb, protection);
         match self {
-            Self::Read => vec![format!(
-                "make readable what cannot be read, or mount its disk; then {}",
-                command("verify")
-            )],
+            Self::Read => vec![for_unreadable(protection, "verify")],
             Self::Repair => {
                 vec![format!("{} restores what is damaged or missing", command("repair"))]
             }
@@ -105,6 +102,12 @@ impl Next {
             )],
         }
     }
+}
+
+/// Returns what can be done about files that cannot be read, before a command is run again.
+pub fn for_unreadable(protection: &Protection, verb: &str) -> String {
+    let command = command(verb, protection);
+    format!("make readable what cannot be read, or mount its disk; then {command}")
 }
 
 /// Returns what can be done about files that someone has changed: protect them as they are, or

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use paritas_protect::{FileState, Protection, RepairJob, RepairReport, repair};
+use paritas_protect::{FileFinding, FileState, Protection, RepairJob, RepairReport, repair};
 use paritas_report::parts::MovedFileEntry;
 use paritas_report::protections::ProtectRepairLine;
 
@@ -82,6 +82,15 @@ fn changed(report: &RepairReport, args: &Repair) -> Vec<PathBuf> {
     changed.map(|finding| finding.path.clone()).collect()
 }
 
+/// Returns files that cannot be read, and so are not restored.
+fn unread<'r>(
+    report: &'r RepairReport,
+    args: &Repair,
+) -> impl Iterator<Item = &'r FileFinding> + use<'r> {
+    let findings = if args.to.is_none() { &report.found.findings[..] } else { &[] };
+    findings.iter().filter(|finding| matches!(finding.state, FileState::Unreadable(_)))
+}
+
 fn line(
     protection: &Protection,
     report: &RepairReport,
@@ -118,7 +127,7 @@ fn moved_entries(moved: &[(PathBuf, PathBuf)]) -> Vec<MovedFileEntry> {
 
 fn text(protection: &Protection, report: &RepairReport, state: EndState, args: &Repair) -> String {
     let mut text = headline(protection, report, state, args);
-    add_lines(&mut text, &lines(protection, report, args), args.search.verbose);
+    add_lines(&mut text, &lines(protection, report, state, args), args.search.verbose);
     let left: Vec<String> = changed(report, args)
         .iter()
         .map(|path| format!("changed  {} stays as it is", below(protection.root(), path)))
@@ -148,17 +157,23 @@ fn headline(
     let name = title(protection);
     match state {
         EndState::Lost => {
-            let (verdict, done) = (verify::verdict(&report.found, state), done(report, args));
+            let (verdict, done) =
+                (verify::verdict(&report.found, state), done(report, state, args));
             format!("{name}: lost{verdict}; {done}")
         }
         EndState::Intact => format!("{name}: intact, nothing to repair"),
-        _ => format!("{name}: {}", done(report, args)),
+        _ => format!("{name}: {}", done(report, state, args)),
     }
 }
 
 /// Returns a line for each file that was (or would be) written, moved, kept or removed, and for
-/// each that is lost or failed.
-fn lines(protection: &Protection, report: &RepairReport, args: &Repair) -> Vec<String> {
+/// each that is lost, failed, or cannot be read.
+fn lines(
+    protection: &Protection,
+    report: &RepairReport,
+    state: EndState,
+    args: &Repair,
+) -> Vec<String> {
     let root = args.to.as_deref().unwrap_or(protection.root());
     let [restored, moved, written] = match args.dry_run {
         true => ["restore ", "move    ", "to be written anew"],
@@ -178,7 +193,14 @@ fn lines(protection: &Protection, report: &RepairReport, args: &Repair) -> Vec<S
     lines.extend(report.cleaned.iter().map(|path| format!("removed  {}", below(root, path))));
     let parity = report.parity.iter().map(|path| below(root, path));
     lines.extend(parity.map(|path| format!("parity   {path} {written}")));
-    lines.extend(report.lost.iter().map(|path| format!("lost     {}", below(root, path))));
+    let why = match state {
+        // What it needs may be there again.
+        EndState::Unknown => ["waiting ", ", for what cannot be read"],
+        _ => ["lost    ", ""],
+    };
+    let lost = report.lost.iter().map(|path| below(root, path));
+    lines.extend(lost.map(|path| format!("{} {path}{}", why[0], why[1])));
+    lines.extend(unread(report, args).map(|finding| verify::finding_line(protection, finding)));
     lines.extend(report.failed.iter().map(|one| format!("failed   {}", one.reason)));
     lines
 }
@@ -197,6 +219,9 @@ fn steps(
     if state == EndState::Lost {
         steps.push(kinds::beyond_repair(protection));
     }
+    if unread(report, args).next().is_some() {
+        steps.push(kinds::for_unreadable(protection, "repair"));
+    }
     if !report.kept.is_empty() {
         steps.push(kinds::for_copies(protection));
     }
@@ -204,7 +229,8 @@ fn steps(
 }
 
 /// Counts what was done or would be done: files, folders and links, and parity files.
-fn done(report: &RepairReport, args: &Repair) -> String {
+fn done(report: &RepairReport, state: EndState, args: &Repair) -> String {
+    let lost = if state == EndState::Unknown { "waiting" } else { "lost" };
     let would = if args.dry_run { " would be" } else { "" };
     let parity = counted(report.parity.len(), "parity file");
     let parts = [
@@ -212,7 +238,7 @@ fn done(report: &RepairReport, args: &Repair) -> String {
         (report.moved_back.len(), format!("{}{would} moved back", report.moved_back.len())),
         (report.parity.len(), format!("{parity}{would} written anew")),
         (report.cleaned.len(), format!("{} removed", counted(report.cleaned.len(), "old copy"))),
-        (report.lost.len(), format!("{} lost", report.lost.len())),
+        (report.lost.len(), format!("{} {lost}", report.lost.len())),
         (report.failed.len(), format!("{} failed", report.failed.len())),
     ];
     let done = parts.into_iter().filter(|(count, _)| *count > 0).map(|(_, said)| said);

@@ -226,7 +226,7 @@ fn lines(protection: &Protection, report: &VerifyReport, verbose: bool) -> Vec<S
     lines
 }
 
-fn finding_line(protection: &Protection, finding: &FileFinding) -> String {
+pub(super) fn finding_line(protection: &Protection, finding: &FileFinding) -> String {
     let (name, what) = (shown(&finding.name), Kind::of(&finding.state).word());
     let size = output::bytes(finding.size);
     match &finding.state {

@@ -27,8 +27,18 @@ fn no_permission() {
     forbid(&yard.photo("z"), 0o644);
     forbid(&yard.photo("a.jpg"), 0);
     run_as_user(args!["verify", yard.root()]).expect(exit::IO);
-    run_as_user(args!["repair", yard.root()]).expect(exit::IO);
+    let repair = run_as_user(args!["repair", yard.root()]).expect(exit::IO).text();
+    assert!(repair.contains("unread   a.jpg: "), "{repair}");
+    assert!(repair.contains("next     make readable what cannot be read"), "{repair}");
+    // What needs blocks of such a file is not lost.
+    let b = fs::read(yard.photo("b.jpg")).unwrap();
+    fs::remove_file(yard.photo("b.jpg")).unwrap();
+    let repair = run_as_user(args!["repair", yard.root()]).expect(exit::IO).text();
+    assert!(repair.contains("waiting  b.jpg, for what cannot be read"), "{repair}");
+    assert!(!repair.contains("lost"), "{repair}");
     forbid(&yard.photo("a.jpg"), 0o644);
+    run_as_user(args!["repair", yard.root()]).expect(exit::DONE);
+    assert!(fs::read(yard.photo("b.jpg")).unwrap() == b);
     run_as_user(args!["verify", yard.root()]).expect(exit::DONE);
 
     renew_times(&yard.root());
