@@ -23,9 +23,9 @@ use std::path::Path;
 
 use minicbor::bytes::{ByteSlice, ByteVec};
 use minicbor::{Decode, Encode};
-use xattr::FileExt;
 
 use crate::place::refused::Refused;
+use crate::place::system::xattr::{self, FileExt};
 use crate::place::system::{name_bytes, name_of};
 
 /// The attribute that has a file's access control list.

@@ -238,6 +238,7 @@ mod unix {
 }
 
 #[cfg(not(unix))]
+#[expect(missing_docs, reason = "the functions do what `unix` says of them")]
 mod other {
     use std::fs::{self, File, OpenOptions};
     use std::io;

@@ -16,6 +16,8 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 use crate::place::refused::refusal;
 use crate::place::system::link_and_remove;
 
+pub(crate) use ::xattr;
+
 /// The device of a file or folder, and its number there.
 pub type FileId = (u64, u64);
 

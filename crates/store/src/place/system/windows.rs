@@ -220,3 +220,54 @@ pub fn may_give_files_away() -> bool {
 pub fn set_owner(_file: &File, _user: Option<u32>, _group: u32) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
+
+/// Extended attributes, of which files have none on Windows: functions of the crate `xattr`, which
+/// does not build there.
+pub(crate) mod xattr {
+    use std::ffi::{OsStr, OsString};
+    use std::fs::File;
+    use std::io;
+    use std::iter::{Empty, empty};
+    use std::path::Path;
+
+    /// Returns no names.
+    pub fn list(_path: &Path) -> io::Result<Empty<OsString>> {
+        Ok(empty())
+    }
+
+    /// Returns `None`.
+    pub fn get(_path: &Path, _name: &OsStr) -> io::Result<Option<Vec<u8>>> {
+        Ok(None)
+    }
+
+    /// The same of open files.
+    pub trait FileExt {
+        /// Returns no names.
+        fn list_xattr(&self) -> io::Result<Empty<OsString>> {
+            Ok(empty())
+        }
+
+        /// Returns `None`.
+        fn get_xattr(&self, _name: &OsStr) -> io::Result<Option<Vec<u8>>> {
+            Ok(None)
+        }
+
+        /// Refuses.
+        ///
+        /// # Errors
+        /// Always ([`io::ErrorKind::Unsupported`]).
+        fn set_xattr(&self, _name: &OsStr, _value: &[u8]) -> io::Result<()> {
+            Err(io::ErrorKind::Unsupported.into())
+        }
+
+        /// Does nothing.
+        ///
+        /// # Errors
+        /// Never.
+        fn remove_xattr(&self, _name: &OsStr) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl FileExt for File {}
+}
