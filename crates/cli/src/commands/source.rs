@@ -8,7 +8,7 @@ use paritas_shards::{Attributes, Shown};
 
 use crate::commands::leftovers::quoted;
 use crate::exit::Failure;
-use crate::output::{self, shown};
+use crate::output::shown;
 
 /// The source of an object.
 pub struct Source {
@@ -95,7 +95,7 @@ fn is_device(_file: &Metadata) -> bool {
 /// object without bytes.
 #[cfg(unix)]
 fn expect_open_input() -> Result<(), Failure> {
-    if output::was_closed(&io::stdin()) {
+    if crate::output::was_closed(&io::stdin()) {
         let closed = io::Error::other(
             "it is closed, or is /dev/null opened for writing as well; for an object without bytes, \
              give an empty file",
