@@ -371,7 +371,8 @@ impl Codec {
         }
         let cells = |nodes: &[NodeId]| {
             let mut cells = CellSet::new(self.code().cell_count());
-            nodes.iter().for_each(|node| cells.add(&self.engine.setup.layout.words[node.index()]));
+            let lists = &self.engine.setup.layout.lists;
+            nodes.iter().for_each(|node| cells.add(lists, node.index()));
             cells
         };
         let question = Question::Compute(cells(present), cells(lost));

@@ -43,14 +43,14 @@ impl Codec {
         let mut have = CellSet::new(code.cell_count());
         let mut want = have.clone();
         let layout = &self.engine.setup.layout;
-        for ((buffer, cells), words) in nodes.iter().zip(&layout.cells).zip(&layout.words) {
+        for (number, (buffer, cells)) in nodes.iter().zip(&layout.cells).enumerate() {
             let set = match buffer {
                 Buffer::Absent => continue,
                 Buffer::Source(_) => &mut have,
                 Buffer::Target(_) => &mut want,
             };
             match &standing {
-                None => set.add(words),
+                None => set.add(&layout.lists, number),
                 Some(standing) => {
                     set.extend(cells.iter().copied().filter(|&cell| stands(standing, cell)));
                 }

@@ -1,6 +1,7 @@
 //! Cells, the parts of a code, and sets of cells.
 
 use std::fmt;
+use std::ops::Range;
 
 /// A node: the unit of failure, holding one shard. Calls that ask for a node take its number as
 /// well; calls that name nodes return this type.
@@ -152,13 +153,15 @@ impl CellSet {
         }
     }
 
-    /// Adds cells, given by their words.
+    /// Adds the cells of list number `list`.
     ///
     /// # Panics
-    /// If a cell is out of the set's range.
-    pub(crate) fn add(&mut self, cells: &CellWords) {
-        let words = &mut self.words[cells.first..][..cells.words.len()];
-        words.iter_mut().zip(&cells.words).for_each(|(word, bits)| *word |= bits);
+    /// If there is no such list, or if a cell is out of the set's range.
+    pub(crate) fn add(&mut self, lists: &CellLists, list: usize) {
+        let (first, words) = &lists.lists[list];
+        let words = &lists.words[words.clone()];
+        let of_set = &mut self.words[*first..][..words.len()];
+        of_set.iter_mut().zip(words).for_each(|(word, bits)| *word |= bits);
     }
 
     /// Removes a cell.
@@ -205,21 +208,29 @@ impl CellSet {
     }
 }
 
-/// Cells that are added to sets often: the words of a set that has these cells, from the first word
-/// with one of them to the last.
+/// Lists of cells that are added to sets often, as the words of sets.
 #[derive(Debug)]
-pub(crate) struct CellWords {
-    first: usize,
+pub(crate) struct CellLists {
+    /// For each list, the first word of a set that has one of its cells, and where in `words` the
+    /// words from there to the last one stand.
+    lists: Vec<(usize, Range<usize>)>,
     words: Vec<u64>,
 }
 
-impl CellWords {
-    pub(crate) fn of(cells: &[CellId]) -> Self {
-        let numbers = || cells.iter().map(|cell| cell.index());
-        let first = numbers().min().unwrap_or(0) / 64;
-        let mut words = vec![0; numbers().max().map_or(0, |last| last / 64 + 1 - first)];
-        numbers().for_each(|number| words[number / 64 - first] |= 1 << (number % 64));
-        Self { first, words }
+impl CellLists {
+    pub(crate) fn of(lists: &[Vec<CellId>]) -> Self {
+        let (count, words) = (lists.len(), Vec::with_capacity(lists.len()));
+        let mut all = Self { lists: Vec::with_capacity(count), words };
+        for cells in lists {
+            let numbers = || cells.iter().map(|cell| cell.index());
+            let (first, last) = (numbers().min().unwrap_or(0) / 64, numbers().max());
+            let start = all.words.len();
+            all.words.resize(start + last.map_or(0, |last| last / 64 + 1 - first), 0);
+            numbers()
+                .for_each(|number| all.words[start + number / 64 - first] |= 1 << (number % 64));
+            all.lists.push((first, start..all.words.len()));
+        }
+        all
     }
 }
 

@@ -3,7 +3,7 @@
 use std::iter::repeat_n;
 use std::sync::Arc;
 
-use crate::define::cells::{CellId, CellWords};
+use crate::define::cells::{CellId, CellLists};
 use crate::define::code::Code;
 use crate::error::{Error, Result};
 use crate::plan::machine::LINE;
@@ -24,7 +24,7 @@ pub(crate) struct Layout {
     /// For each buffer, its cells by row.
     pub(crate) cells: Vec<Vec<CellId>>,
     /// The same, to be added to sets.
-    pub(crate) words: Vec<CellWords>,
+    pub(crate) lists: CellLists,
     /// For each cell, its place; `None` for an auxiliary cell, which no buffer holds.
     locations: Vec<Option<CellLocation>>,
     /// The buffers with data, in the order of the user's bytes.
@@ -62,8 +62,8 @@ impl Layout {
             Some(_) => (repeat_n(1, cells.len()).collect(), LINE),
             None => (cells.iter().map(Vec::len).collect(), packet),
         };
-        let words = cells.iter().map(|cells| CellWords::of(cells)).collect();
-        Self { cells, words, locations, data, rows, packet }
+        let lists = CellLists::of(&cells);
+        Self { cells, lists, locations, data, rows, packet }
     }
 
     /// Returns the place of a cell of `code`, the code of this layout.
