@@ -153,8 +153,8 @@ pub struct ProtectRepairLine {
     pub parity: Vec<FileEntry>,
     /// The changed files that were left as they are.
     pub changed: Vec<FileEntry>,
-    /// The files that cannot be computed, because too few blocks are at hand. If the status is
-    /// `unknown`, they may be computed once everything can be read.
+    /// The files that cannot be computed, because too few blocks are at hand; with the status
+    /// `unknown`, they may be once everything can be read.
     pub lost: Vec<FileEntry>,
     /// Everything else that could not be restored, with the reason.
     pub failed: Vec<SkippedEntry>,
