@@ -2,9 +2,9 @@
  *
  * A codec is made from the name of a code (`10+4`, `isal-cauchy:k=6,m=3`, `rdp:k=6`), and encodes,
  * reconstructs and updates shards in the caller's memory. A prepared call is one question of a
- * codec, ready to run: it takes no lock and allocates nothing for up to 64 shards. Shard files are
- * encoded, decoded, verified and repaired by name. Volumes keep objects over disks, hosts and
- * buckets. docs/embedding.md says which call suits which size.
+ * codec, ready to run: it takes no lock, and allocates nothing for codes as small as 10+4. Shard
+ * files are encoded, decoded, verified and repaired by name. Volumes keep objects over disks, hosts
+ * and buckets. docs/embedding.md says which call suits which size.
  *
  * An object in memory as 14 shards, of which any 4 may be lost; checks of errors are left out:
  *

@@ -13,13 +13,14 @@ const LAYERS: [&[&str]; 5] =
     [&["error", "limits"], &["define"], &["plan"], &["run"], &["codec", "long", "lt"]];
 
 /// The crates, by their folders.
-const CRATES: [&str; 14] = [
+const CRATES: [&str; 15] = [
     "capi",
     "cli",
     "core",
     "dropins/common",
     "dropins/isal",
     "dropins/jerasure",
+    "gateway",
     "protect",
     "reference",
     "report",

@@ -104,7 +104,7 @@ fn wanted_shards_are_computed_and_no_others() {
         for (lost, wanted) in [([0, 1], 0), ([0, nodes - 1], nodes - 1), ([1, nodes - 1], 1)] {
             let mut shards = right.clone();
             lost.iter().for_each(|&node| shards[node] = None);
-            codec.reconstruct_some(&mut shards, &[wanted, 2]).unwrap();
+            codec.reconstruct_some(&mut shards, &[wanted, 2, wanted]).unwrap();
             let is_right = |node: usize| match lost.contains(&node) && node != wanted {
                 true => shards[node].is_none(),
                 false => shards[node] == right[node],

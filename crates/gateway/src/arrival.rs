@@ -17,8 +17,8 @@ use tokio::time::{Instant, Sleep};
 
 use crate::chunks::ChunkReader;
 use crate::headers::{Framing, decoded_length};
+use crate::held::held;
 use crate::patience::ClientPatience;
-use crate::store::held;
 
 /// The fewest bytes of a body that a client must send in the time of the gateway's patience, unless
 /// the body ends: in a minute, a kilobyte a second.

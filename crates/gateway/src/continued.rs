@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use lru::LruCache;
 use paritas_volume::{Listed, ObjectName, Overview};
 
-use crate::store::held;
+use crate::held::held;
 
 /// How long the keys that a page left are kept, counted from when they were listed.
 const KEPT_FOR: Duration = Duration::from_secs(60);

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use crate::store::held;
+use crate::held::held;
 
 /// The most findings that are kept.
 const MOST: usize = 20;

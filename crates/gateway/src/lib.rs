@@ -18,6 +18,7 @@
 mod arrival;
 mod body;
 mod chunks;
+mod conditions;
 mod continued;
 mod demands;
 mod door;
@@ -25,6 +26,7 @@ mod errors;
 mod facts;
 mod findings;
 mod headers;
+mod held;
 mod keys;
 mod listing;
 mod metrics;

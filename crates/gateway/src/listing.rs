@@ -10,11 +10,11 @@ use paritas_volume::{ErrorKind, GetOptions, Listed, ObjectName, Overview, PutOpt
 use s3s::dto::*;
 use s3s::{S3Error, S3Request, S3Response, S3Result, s3_error};
 
+use crate::conditions::Conditions;
 use crate::continued::{ListPlace, ListedKeys};
 use crate::errors::told;
 use crate::facts::{ObjectFacts, timestamp};
 use crate::names;
-use crate::objects::Conditions;
 use crate::store::Store;
 
 /// The most keys of one answer.

@@ -4,20 +4,18 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::header::{
-    ETAG as ETAG_HEADER, HeaderMap, HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH, IF_RANGE,
-    LAST_MODIFIED,
-};
+use http::header::{HeaderMap, HeaderValue, IF_RANGE};
 use paritas_volume::{
     ErrorKind, FoundObject, GetOptions, Notes, ObjectName, Piece, PutOptions, PutReport,
 };
-use s3s::dto::{self, ETag, ETagCondition, Timestamp};
-use s3s::{S3Error, S3Request, S3Response, S3Result, s3_error};
+use s3s::dto::{self, ETag, Timestamp};
+use s3s::{S3Request, S3Response, S3Result, s3_error};
 
 use crate::body::{BodyFate, BodyOrigin, ExpectedBody, Outgoing, Received, line, receive};
+use crate::conditions::{Conditions, Judgement};
 use crate::errors::told;
 use crate::facts::{
-    ETAG, KeptHeaders, ObjectFacts, TAGS, answer_checksums, answer_headers, checksum_of, date_text,
+    ETAG, KeptHeaders, ObjectFacts, TAGS, answer_checksums, answer_headers, checksum_of,
     kept_headers, notes_of, parse_tags,
 };
 use crate::patience::{ClientPatience, PATIENCE};
@@ -28,100 +26,6 @@ use crate::store::Store;
 const TAG_TRIES: usize = 5;
 /// How often an object is found for a reader, if it is replaced before its first bytes are read.
 const READ_TRIES: usize = 5;
-
-/// Conditions under which a request is carried out.
-#[derive(Debug, Default)]
-pub struct Conditions {
-    pub if_match: Option<ETagCondition>,
-    pub if_none_match: Option<ETagCondition>,
-    pub if_modified_since: Option<Timestamp>,
-    pub if_unmodified_since: Option<Timestamp>,
-    /// The number of bytes of an object that is removed.
-    pub if_size: Option<i64>,
-    /// When an object that is removed was written.
-    pub if_modified_at: Option<Timestamp>,
-}
-
-/// What a condition says of an object.
-#[derive(Debug, PartialEq, Eq)]
-enum Judgement {
-    Holds,
-    Failed,
-    /// The reader has it already.
-    Unchanged,
-}
-
-impl Conditions {
-    /// Returns conditions on the ETag (match, none match) and on the time (modified since,
-    /// unmodified since).
-    pub fn new(
-        (if_match, if_none_match): (Option<ETagCondition>, Option<ETagCondition>),
-        (if_modified_since, if_unmodified_since): (Option<Timestamp>, Option<Timestamp>),
-    ) -> Self {
-        let of_removals = Self::default();
-        Self { if_match, if_none_match, if_modified_since, if_unmodified_since, ..of_removals }
-    }
-
-    /// Returns the conditions that headers set for the object that is written.
-    pub fn of_target(headers: &HeaderMap) -> S3Result<Self> {
-        let condition = |name: HeaderName| {
-            let parsed =
-                headers.get(&name).map(|text| ETagCondition::parse_http_header(text.as_bytes()));
-            parsed.transpose().map_err(|_| s3_error!(InvalidArgument, "{name} is not an ETag"))
-        };
-        Ok(Self {
-            if_match: condition(IF_MATCH)?,
-            if_none_match: condition(IF_NONE_MATCH)?,
-            ..Self::default()
-        })
-    }
-
-    fn is_empty(&self) -> bool {
-        self.if_match.is_none() && self.if_none_match.is_none() && !self.wants_object()
-    }
-
-    /// Whether it must be a certain object that is replaced or removed.
-    fn wants_object(&self) -> bool {
-        let is_etag = matches!(self.if_match, Some(ETagCondition::ETag(_)));
-        is_etag || self.if_size.is_some() || self.if_modified_at.is_some()
-    }
-
-    /// Judges an object, or its absence. The order is that of RFC 9110, section 13.2.2.
-    fn judge(&self, facts: Option<&ObjectFacts>) -> Judgement {
-        let fits = |condition: &ETagCondition| match condition {
-            ETagCondition::Any => facts.is_some(),
-            ETagCondition::ETag(etag) => facts.is_some_and(|facts| etag.value() == facts.etag),
-        };
-        let modified = facts.map(ObjectFacts::modified);
-        let is_newer = |since: &Timestamp| modified.as_ref().is_some_and(|time| time > since);
-        match (&self.if_match, &self.if_unmodified_since) {
-            (Some(condition), _) if !fits(condition) => return Judgement::Failed,
-            (None, Some(since)) if is_newer(since) => return Judgement::Failed,
-            _ => {}
-        }
-        let size = facts.map(|facts| facts.length);
-        let is_size = |stated: &i64| u64::try_from(*stated).ok() == size;
-        if !self.if_size.as_ref().is_none_or(is_size)
-            || self.if_modified_at.as_ref().is_some_and(|time| modified.as_ref() != Some(time))
-        {
-            return Judgement::Failed;
-        }
-        match (&self.if_none_match, &self.if_modified_since) {
-            (Some(condition), _) if fits(condition) => Judgement::Unchanged,
-            (None, Some(since)) if !is_newer(since) => Judgement::Unchanged,
-            _ => Judgement::Holds,
-        }
-    }
-
-    /// Refuses a reader whose conditions do not hold.
-    pub fn expect_for_read(&self, facts: &ObjectFacts) -> S3Result<()> {
-        match self.judge(Some(facts)) {
-            Judgement::Holds => Ok(()),
-            Judgement::Failed => Err(s3_error!(PreconditionFailed)),
-            Judgement::Unchanged => Err(not_modified(facts)),
-        }
-    }
-}
 
 impl Store {
     /// Finds an object.
@@ -569,18 +473,6 @@ fn wanted(
     };
     let bytes = range.clone().unwrap_or(0..length);
     Ok((facts, range, bytes))
-}
-
-/// Returns the answer for a reader who has the object already.
-fn not_modified(facts: &ObjectFacts) -> S3Error {
-    let mut error = s3_error!(NotModified);
-    let mut headers = HeaderMap::new();
-    let etag = HeaderValue::try_from(format!("\"{}\"", facts.etag));
-    headers.extend(etag.ok().map(|etag| (ETAG_HEADER, etag)));
-    let date = HeaderValue::try_from(date_text(&facts.modified()).unwrap_or_default());
-    headers.extend(date.ok().map(|date| (LAST_MODIFIED, date)));
-    error.set_headers(headers);
-    error
 }
 
 /// Whether the object is the one of which a reader has a part already, as `If-Range` tells it.

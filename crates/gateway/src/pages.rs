@@ -11,8 +11,8 @@ use s3s::Body;
 use tokio::time::Instant;
 
 use crate::findings::UpkeepFindings;
+use crate::held::held;
 use crate::metrics::{Metrics, OfNode, OfWork, WaitingWork};
-use crate::store::held;
 use crate::traffic::{MINUTES, Passed};
 
 /// How long a status is shown before nodes are asked again.

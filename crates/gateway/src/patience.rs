@@ -18,7 +18,7 @@ use s3s::{Body, StdError};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
-use crate::store::held;
+use crate::held::held;
 
 /// How long a gateway waits for a client to send the next bytes, or to take some, unless it is told
 /// otherwise.

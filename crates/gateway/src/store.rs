@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use lru::LruCache;
@@ -10,12 +10,13 @@ use paritas_volume::{ErrorKind, FoundObject, GetOptions, Listed, ObjectName, Put
 use s3s::dto::*;
 use s3s::{S3, S3Request, S3Response, S3Result, s3_error};
 
+use crate::conditions::Conditions;
 use crate::continued::Continuations;
 use crate::errors::told;
 use crate::facts::{ObjectFacts, join_tags};
+use crate::held::held;
 use crate::keys::Keys;
 use crate::names;
-use crate::objects::Conditions;
 use crate::room::TransferMemory;
 
 /// Number of objects whose facts are remembered, so that listings do not have to ask for them.
@@ -33,11 +34,6 @@ pub struct Store {
     buckets: Mutex<HashMap<String, Instant>>,
     pub(crate) continuations: Continuations,
     pub(crate) memory: TransferMemory,
-}
-
-/// Returns what a mutex holds.
-pub(crate) fn held<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Store {

@@ -8,12 +8,13 @@ use s3s::dto::*;
 use s3s::{S3Error, S3Request, S3Response, S3Result, s3_error};
 
 use crate::body::{ExpectedBody, hex};
+use crate::conditions::Conditions;
 use crate::errors::told;
 use crate::facts::{
     ETAG, ObjectFacts, answer_checksums, beside, checksum_of, kept_headers, timestamp,
 };
 use crate::names;
-use crate::objects::{Conditions, body_origin, checksum_in, expected_body};
+use crate::objects::{body_origin, checksum_in, expected_body};
 use crate::store::Store;
 use crate::whole::{StatedWhole, is_of_whole};
 

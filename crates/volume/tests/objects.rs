@@ -708,7 +708,7 @@ async fn what_may_be_lost_counts_nodes() {
         (5, "10+4", 100_000, 1),
         (4, "4+4", 100_000, 2),
         (4, "2+2", 100, 2),
-        (6, "lt:k=20,n=40", 100_000, 1),
+        (4, "lt:k=64,n=128,nodes=8", 100_000, 1),
     ] {
         let disks = Disks::new(count);
         let volume = disks.volume(code).await;

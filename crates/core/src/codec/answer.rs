@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::codec::question::Question;
 use crate::codec::setup::Setup;
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::limits::{KEPT_PROGRAMS, PLANNED_AFTER, PLANNED_AFTER_EACH, PLANNED_ASIDE};
 use crate::run::buffers::{Buffer, BufferPlace, Stores, Table, enter};
 use crate::run::claimed::Claimed;
@@ -122,8 +122,11 @@ impl QuestionAnswer {
             return planned.run_at(places, name, threads, stores);
         }
         self.first.run_at(places, &name, threads, stores).or_else(|error| {
-            // The plan may read fewer buffers than the direct answer, so the plan decides whether
-            // these buffers fit.
+            // The plan may read fewer buffers than the direct answer. If one is absent, the plan
+            // decides whether these buffers fit. No other error is worth the time of a plan.
+            if error.kind() != ErrorKind::Buffers {
+                return Err(error);
+            }
             let planned = later.plan().ok_or(error)?;
             planned.run_at(places, &name, threads, stores)
         })
@@ -299,6 +302,30 @@ mod tests {
             assert_eq!(answer.executables().count(), 1, "{spec}");
             assert_eq!(encode.executables().count(), 2, "{spec}");
             assert_eq!(crate::codec::setup::PLANS.get(), before, "{spec}: plans of the caller");
+        }
+    }
+
+    /// A call with a wrong length is refused without a plan, however often it comes.
+    #[test]
+    fn wrong_lengths_plan_nothing() {
+        for (spec, lost) in [("10+4", 4), ("cauchy:k=32,m=32", 32), ("backblaze:k=10,m=4", 4)] {
+            let setup = setup(spec, CodecOptions::default());
+            let lost: Vec<usize> = (0..lost).collect();
+            let (answer, _) = QuestionAnswer::new(&setup, &question(&setup.code, &lost)).unwrap();
+            let nodes = setup.code.node_count();
+            let mut shards = vec![vec![0; 1024 * setup.layout.rows[0]]; nodes];
+            shards[nodes - 1].pop();
+            let before = crate::codec::setup::PLANS.get();
+            for _ in 0..3 {
+                let buffers = shards.iter_mut().enumerate().map(|(node, shard)| {
+                    let is_lost = lost.contains(&node);
+                    (node, if is_lost { Buffer::Target(shard) } else { Buffer::Source(shard) })
+                });
+                let threads = Threads { most: None, bytes_each: usize::MAX };
+                let error = answer.run(buffers, threads, Stores::Cached).unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::Length, "{spec}: {error}");
+            }
+            assert_eq!(crate::codec::setup::PLANS.get(), before, "{spec}");
         }
     }
 

@@ -109,6 +109,8 @@ impl Codec {
         let mut lost: Vec<NodeId> = wanted.iter().map(|&node| node.into()).collect();
         lost.iter().try_for_each(|&node| self.expect_node(node))?;
         lost.retain(|node| shards[node.index()].is_none());
+        lost.sort_unstable();
+        lost.dedup();
         if lost.is_empty() {
             return Ok(());
         }

@@ -1,7 +1,7 @@
 //! Prepared questions: an encoder, a reconstructor or an updater, prepared once and run often.
 //!
-//! A call through [`Prepared`] takes no lock, looks nothing up and allocates nothing (up to 64
-//! buffers). It suits small calls: network packets, and stripe units of a few kilobytes.
+//! A call through [`Prepared`] takes no lock and looks nothing up; for codes as small as 10+4, it
+//! allocates nothing. It suits small calls: network packets, and stripe units of a few kilobytes.
 
 use std::fmt;
 use std::sync::Arc;

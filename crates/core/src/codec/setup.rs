@@ -69,6 +69,12 @@ impl Setup {
             return Err(kernel.unavailable());
         }
         let layout = Layout::new(&code, buffers, options.packet);
+        if layout.widest().checked_mul(options.packet).is_none() {
+            let (spec, packet, rows) = (code.spec(), options.packet, layout.widest());
+            return Err(Error::parameters(format!(
+                "{spec}: {rows} packets of {packet} bytes are more than memory can have"
+            )));
+        }
         let serving = match code.symbols() {
             Some(_) => {
                 let chosen = WordKernel::resolve(options.kernel);
