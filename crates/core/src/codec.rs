@@ -291,10 +291,12 @@ impl Codec {
     }
 
     /// Computes the shards that are [`Buffer::Target`] from those that are [`Buffer::Source`], in
-    /// the caller's memory, after all stages of the code.
+    /// the caller's memory, after all stages of the code. `nodes` has one buffer for each node, or
+    /// more precisely [`Codec::buffer_count`] buffers.
     ///
     /// # Errors
-    /// As [`Codec::compute`].
+    /// As [`Codec::compute`]; also if the number of buffers is another
+    /// ([`crate::ErrorKind::Buffers`]).
     pub fn reconstruct_into(&self, nodes: &mut [Buffer<'_>]) -> Result<()> {
         self.reconstruct_at(self.code().stages(), nodes)
     }

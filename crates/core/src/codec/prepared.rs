@@ -75,8 +75,9 @@ impl Prepared {
 
     /// Computes the targets of one or more groups of shards that lie in one buffer. In a group,
     /// shard n begins n · `stride` bytes after the group; for an encoder or a reconstructor, n is
-    /// the number of its node, and for an updater its place among sources and targets. All shards
-    /// have `stride` bytes, and groups follow each other.
+    /// the number of its node, and for an updater its place among sources and targets. (For an LT
+    /// code, n is the number of its buffer; see [`Codec::buffer_count`](crate::Codec::buffer_count).)
+    /// All shards have `stride` bytes, and groups follow each other.
     ///
     /// ```
     /// use paritas::Codec;
@@ -97,6 +98,9 @@ impl Prepared {
         let mut is_target = vec![None; self.shards];
         self.sources.iter().for_each(|&shard| is_target[shard] = Some(false));
         self.targets.iter().for_each(|&shard| is_target[shard] = Some(true));
+        if stride == 0 {
+            return Err(Error::length("the stride must be at least one byte; got 0"));
+        }
         let group = self.shards.saturating_mul(stride);
         if group == 0 || !buffer.len().is_multiple_of(group) {
             let (shards, length) = (self.shards, buffer.len());

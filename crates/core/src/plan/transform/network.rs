@@ -304,17 +304,20 @@ impl Network {
             let by = if op.factor == 1 { 1 } else { 2 };
             op.sources.iter().for_each(|&source| count(source, by));
         }
-        let mut parts: Vec<Vec<Slot>> = vec![Vec::new(); self.temps as usize];
+        let mut parts: Vec<Option<Vec<Slot>>> = vec![None; self.temps as usize];
         for mut op in std::mem::take(&mut self.ops) {
             if op.factor == 1 {
-                op.sources = sum_of(op.sources.iter().flat_map(|source| match source {
-                    Slot::Temp(n) if !parts[*n as usize].is_empty() => &parts[*n as usize][..],
-                    source => std::slice::from_ref(source),
+                op.sources = sum_of(op.sources.iter().flat_map(|source| {
+                    let merged = match source {
+                        Slot::Temp(n) => parts[*n as usize].as_deref(),
+                        _ => None,
+                    };
+                    merged.unwrap_or(std::slice::from_ref(source))
                 }));
             }
             match op.target {
                 Slot::Temp(n) if op.factor == 1 && uses[n as usize] == 1 => {
-                    parts[n as usize] = op.sources;
+                    parts[n as usize] = Some(op.sources);
                 }
                 _ => self.ops.push(op),
             }
