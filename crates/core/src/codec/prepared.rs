@@ -75,9 +75,9 @@ impl Prepared {
 
     /// Computes the targets of one or more groups of shards that lie in one buffer. In a group,
     /// shard n begins n · `stride` bytes after the group; for an encoder or a reconstructor, n is
-    /// the number of its node, and for an updater its place among sources and targets. (For an LT
-    /// code, n is the number of its buffer; see [`Codec::buffer_count`](crate::Codec::buffer_count).)
-    /// All shards have `stride` bytes, and groups follow each other.
+    /// the number of its node (for an LT code, of its [buffer](crate::Codec::buffer_count)), and
+    /// for an updater its place among sources and targets. All shards have `stride` bytes, and
+    /// groups follow each other.
     ///
     /// ```
     /// use paritas::Codec;
