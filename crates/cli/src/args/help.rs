@@ -295,6 +295,16 @@ mod tests {
             let name = here.split(' ').next().unwrap();
             assert!(Args::command().find_subcommand(name).is_some());
         }
+        if let Some(volume) = Args::command().find_subcommand("volume") {
+            for (word, here) in ELSEWHERE_IN_VOLUMES {
+                let error = parse(["paritas", "volume", word, "x"]).unwrap_err().to_string();
+                assert!(error.contains(&format!("`paritas volume {here}`")), "{error}");
+                let (name, flag) = here.split_once(" --").unwrap_or((here, ""));
+                let command = volume.find_subcommand(name).unwrap();
+                let mut flags = command.get_arguments().filter_map(|one| one.get_long());
+                assert!(flag.is_empty() || flags.any(|long| long == flag), "{here}");
+            }
+        }
         let error = parse(["paritas", "protect", "-r10", "photos"]).unwrap_err().to_string();
         assert!(error.contains("`--redundancy 10%`"), "{error}");
         // For `verify`, -r means --recursive.

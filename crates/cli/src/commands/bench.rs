@@ -16,7 +16,6 @@ use paritas::{
 use paritas_report::speed::{
     BenchBlocksFields, BenchFields, BenchLine, ComparisonLine, OrderWord, SplitWord, VerdictWord,
 };
-use paritas_store::shown::counted;
 use paritas_tune::measure::{PairVerdict, Pairs, Ratio, Rounds, Shard, Side, sample};
 
 use crate::args::against::Against;
@@ -26,7 +25,7 @@ use crate::args::machine::{Align, Bench, Operation, Sweep};
 use crate::commands::Outcome;
 use crate::commands::schedule::stage_range;
 use crate::exit::{Exit, Failure};
-use crate::output::Output;
+use crate::output::{Output, counted};
 
 /// Number of bytes of a cache line.
 const LINE: usize = 64;

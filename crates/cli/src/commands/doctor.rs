@@ -3,12 +3,11 @@
 use paritas::research::can_compile;
 use paritas::{Code, Codec, CodecOptions, DEFAULT_PACKET, Kernel, KernelChoice};
 use paritas_report::machine::{DoctorLine, KernelEntry};
-use paritas_store::shown::counted;
 use paritas_tune::Tuning;
 
 use crate::commands::Outcome;
 use crate::exit::{Exit, Failure};
-use crate::output::Output;
+use crate::output::{Output, counted};
 
 /// Checks the machine and reports. A kernel that computes wrong results is an internal error.
 pub fn run(output: &Output) -> Outcome {

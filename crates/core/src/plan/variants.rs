@@ -171,8 +171,8 @@ impl Variants {
         Ok(PlannedVariant { arranged, stage_inputs: variant.stage_inputs })
     }
 
-    /// Whether the plain variant reads so many inputs again that copying all of them once may pay.
-    /// If it cannot be planned, neither can the others.
+    /// Whether copying the inputs may pay: the plain variant reads more than half of them a second
+    /// time. If it cannot be planned, neither can the others.
     fn reads_again(&self) -> bool {
         *self.reads_again.get_or_init(|| {
             self.planned(RunVariant::PLAIN).is_ok_and(|planned| {
