@@ -1,7 +1,7 @@
 //! Exit codes. They are a superset of par2's, which scripts already know.
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -152,17 +152,32 @@ pub fn require_folder(flag: &str, folder: &Path) -> Result<(), Failure> {
 }
 
 /// Creates the folder of `--out` if it does not exist. Refuses a path that is something else.
-pub fn make_out(folder: &Path) -> Result<(), Failure> {
+pub fn make_out(folder: &Path) -> Result<NewFolders, Failure> {
     if folder.exists() && !folder.is_dir() {
         return Err(Failure::arguments(format!("--out {} is not a folder", shown(folder))));
     }
     make_folder(folder)
 }
 
-/// Creates a folder if it does not exist.
-pub fn make_folder(folder: &Path) -> Result<(), Failure> {
+/// Creates a folder if it does not exist, and those above it.
+pub fn make_folder(folder: &Path) -> Result<NewFolders, Failure> {
+    let is_new = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
+    let new = NewFolders(folder.ancestors().take_while(is_new).map(Path::to_owned).collect());
     std::fs::create_dir_all(folder)
-        .map_err(|error| Failure::io(format!("making {}", shown(folder)), &error))
+        .map_err(|error| Failure::io(format!("making {}", shown(folder)), &error))?;
+    Ok(new)
+}
+
+/// Folders that a command has created, the inner ones first. Those that are still empty when the
+/// command ends are removed.
+#[must_use]
+pub struct NewFolders(Vec<PathBuf>);
+
+impl Drop for NewFolders {
+    fn drop(&mut self) {
+        // A folder with something in it stays, and so do those above it.
+        let _ = self.0.iter().try_for_each(std::fs::remove_dir);
+    }
 }
 
 /// Returns a library's message with flags in place of `fields`, the fields of jobs that it names.

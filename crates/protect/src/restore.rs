@@ -144,6 +144,27 @@ impl RestoreTree {
         Error::new(ErrorKind::Io, format!("{} is in the way: move it away", shown(&obstacle)))
     }
 
+    /// Expects that nothing is in the way of what is to be restored at a path. A file or a link
+    /// there is no obstacle to another one.
+    ///
+    /// # Errors
+    /// As the restoring itself ([`ErrorKind::Io`]).
+    pub fn expect_way(&self, path: &[u8], is_folder: bool) -> Result<()> {
+        let kind = |path: &[u8]| {
+            let found = std::fs::symlink_metadata(self.path_of(path));
+            found.ok().map(|found| found.file_type())
+        };
+        let mut above = (0..path.len()).filter(|&at| path[at] == b'/');
+        let is_free = kind(path).is_none_or(|kind| match is_folder {
+            true => kind.is_dir(),
+            false => kind.is_file() || kind.is_symlink(),
+        });
+        match is_free && above.all(|end| kind(&path[..end]).is_none_or(|kind| kind.is_dir())) {
+            true => Ok(()),
+            false => Err(self.in_the_way(path)),
+        }
+    }
+
     /// Begins a file of `size` bytes, which are zeros at first.
     pub fn begin(&self, path: &[u8], size: u64, seen: Option<Seen>) -> Result<Restoring<'_>> {
         let failed = |error| self.failed("restoring", path)(error);

@@ -629,12 +629,16 @@ fn what_is_in_the_way_is_said() {
     write(&folder, b"a file", 0o644, 1);
     fs::remove_file(&file).unwrap();
     fs::create_dir(&file).unwrap();
-    let report = repaired(root.path(), RepairJob::default().restore_changed(true));
-    let said = |path: &Path| {
-        let said = format!("{}: move it away", path.display()).replace(": m", " is in the way: m");
-        report.failed.iter().filter(|failed| failed.reason.ends_with(&said)).count()
-    };
-    assert_eq!((said(&folder), said(&file)), (7, 1), "{report:?}");
+    for dry_run in [true, false] {
+        let job = RepairJob::default().restore_changed(true).dry_run(dry_run);
+        let report = repaired(root.path(), job);
+        let said = |path: &Path| {
+            let said = format!("{} is in the way: move it away", path.display());
+            report.failed.iter().filter(|failed| failed.reason.ends_with(&said)).count()
+        };
+        assert_eq!((said(&folder), said(&file)), (7, 1), "{dry_run}: {report:?}");
+        assert!(report.restored.is_empty(), "{dry_run}: {report:?}");
+    }
 }
 
 /// A root that does not exist is not made: its disk may not be mounted.

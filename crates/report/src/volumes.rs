@@ -170,6 +170,10 @@ pub struct VolumeRmLine {
     /// The generation of the version: of two versions of a name, the one with the higher generation
     /// is valid.
     pub generation: u64,
+    /// Whether a repair must still remove something.
+    pub owed: bool,
+    /// The problems that were found on nodes.
+    pub flaws: Vec<NodeFlawEntry>,
 }
 
 /// The result of `volume verify` for one object.

@@ -80,7 +80,7 @@ pub use placement::Member;
 pub use plain::{Pattern, PlainFiles};
 pub use promote::Repaired;
 pub use protocol::{Listed, Version, VersionKind};
-pub use put::{PutOptions, PutReport};
+pub use put::{PutOptions, PutReport, RemoveReport};
 pub use reencode::Reencoded;
 pub use replace::Filled;
 pub use resume::PiecewisePut;

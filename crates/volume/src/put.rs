@@ -271,16 +271,29 @@ pub(crate) struct RemoveJob<'a> {
     pub name: &'a ObjectName,
 }
 
+/// The result of a removal.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct RemoveReport {
+    /// The version that says that the name was removed.
+    pub listed: Listed,
+    /// Whether repair must still act: too few nodes have the mark, or older versions remain.
+    pub is_owed: bool,
+    /// What went wrong on nodes.
+    pub flaws: Vec<Flaw>,
+}
+
 impl RemoveJob<'_> {
-    /// Returns the mark, and the uploads that had stored the pieces of the removed versions.
-    pub async fn run(self) -> Result<(Listed, BTreeSet<String>)> {
+    /// Returns the result, and the uploads that had stored the pieces of the removed versions.
+    pub async fn run(self) -> Result<(RemoveReport, BTreeSet<String>)> {
         let (cluster, object) = (self.cluster, new_object()?);
         let mut hands =
             PutHands::new(cluster, self.name, PutOptions::default(), NewContent::Removed);
         let parts = NewParts::Removed { order: cluster.inline_order(object) };
         let put = Put::new(cluster.quorum, object, parts, now());
-        let (listed, ..) = hands.run(put, object).await?;
-        Ok((listed, hands.name.replaced()))
+        let (listed, is_owed, _) = hands.run(put, object).await?;
+        let replaced = hands.name.replaced();
+        Ok((RemoveReport { listed, is_owed, flaws: hands.name.log.flaws }, replaced))
     }
 }
 

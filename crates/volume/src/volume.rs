@@ -32,8 +32,7 @@ use crate::overview::Overview;
 use crate::placement::Member;
 use crate::plain::{self, Pattern, PlainFiles};
 use crate::promote::{Repaired, promote};
-use crate::protocol::Listed;
-use crate::put::{PutJob, PutOptions, PutReport, RemoveJob};
+use crate::put::{PutJob, PutOptions, PutReport, RemoveJob, RemoveReport};
 use crate::reencode::{ReencodeJob, Reencoded, renote};
 use crate::repair::NameRepair;
 use crate::replace::{FillJob, Filled};
@@ -264,10 +263,10 @@ impl Volume {
     /// # Errors
     /// If there is no such object ([`ErrorKind::NotFound`]), or if too few nodes take part
     /// ([`ErrorKind::TooFewNodes`]).
-    pub async fn remove(&self, name: &ObjectName) -> Result<Listed> {
-        let (listed, replaced) = RemoveJob { cluster: &self.cluster, name }.run().await?;
+    pub async fn remove(&self, name: &ObjectName) -> Result<RemoveReport> {
+        let (report, replaced) = RemoveJob { cluster: &self.cluster, name }.run().await?;
         self.all_uploads().clear(&replaced).await;
-        Ok(listed)
+        Ok(report)
     }
 
     /// Cuts an object, or its pieces, by the volume's code, if it has another. Mode and time stay.

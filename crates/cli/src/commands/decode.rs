@@ -36,7 +36,7 @@ pub fn is_folder(out: &Path) -> bool {
 fn into_folder(args: &Decode, inventory: Inventory, output: &Output) -> Outcome {
     let wrecks = if args.object.is_none() { inventory.wrecks() } else { Vec::new() };
     let objects = shards::taken(inventory, args.object.as_deref())?;
-    exit::make_out(&args.out)?;
+    let _new = exit::make_out(&args.out)?;
     let mut ids: BTreeMap<OsString, Vec<String>> = BTreeMap::new();
     for object in &objects {
         ids.entry(object.name().to_owned()).or_default().push(object.id().to_string());

@@ -27,7 +27,9 @@ pub fn run(args: &Encode, output: &Output) -> Outcome {
         |file: Shown<'_>| format!("pipe it through tar, as in `tar c {file} | paritas encode - …`");
     let source = Source::open(&args.file, instead, "paritas encode - --name NAME".to_owned())?;
     let Source { stream, length, attributes } = source.peek()?;
-    let job = EncodeJob::new(code, name(args)?, directories(args)?)
+    let name = name(args)?;
+    let _new = args.out.as_deref().map(exit::make_out).transpose()?;
+    let job = EncodeJob::new(code, name, directories(args)?)
         .length_hint(length)
         .packet(packet)
         .attributes(attributes)
@@ -130,9 +132,8 @@ fn expect_name(name: &OsStr) -> Result<(), Failure> {
     Err(Failure::arguments(format!("--name {flaw}; got '{}'", shown(name))))
 }
 
-/// Returns the folders for shards. `--out` is created if it does not exist; each `--to` must exist.
+/// Returns the folders for shards. Each `--to` must exist.
 fn directories(args: &Encode) -> Result<Vec<PathBuf>, Failure> {
-    args.out.as_deref().map_or(Ok(()), exit::make_out)?;
     args.to.iter().try_for_each(|to| exit::require_folder("--to", to))?;
     Ok(args.out.iter().chain(&args.to).cloned().collect())
 }

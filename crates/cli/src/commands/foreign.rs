@@ -14,7 +14,7 @@ use crate::output::{self, Output, counted, shown};
 
 /// Imports fragments, and reports.
 pub fn import(args: &Import, output: &Output) -> Outcome {
-    exit::make_out(&args.out)?;
+    let _new = exit::make_out(&args.out)?;
     let hints =
         Hints::default().code(args.code.clone()).length(args.length).cell(args.foreign.cell);
     let mut made: Option<EncodeJob> = None;
@@ -66,7 +66,7 @@ fn import_text(job: &EncodeJob, report: &ImportReport) -> String {
 pub fn export(args: &Export, output: &Output) -> Outcome {
     let inventory = shards::find(&args.paths, output)?;
     let object = shards::choose(&inventory, args.object.as_deref())?;
-    exit::make_out(&args.out)?;
+    let _new = exit::make_out(&args.out)?;
     let job = ExportJob::new(args.foreign.format.into(), &args.out)
         .hints(Hints::default().cell(args.foreign.cell).packet(args.packet))
         .force(args.force)

@@ -23,7 +23,7 @@ pub fn completions(shell: Shell) -> Outcome {
 /// Writes a man page for the program and one for each command, to a folder that is created if it
 /// does not exist.
 pub fn man(directory: &Path) -> Outcome {
-    exit::make_folder(directory)?;
+    let _new = exit::make_folder(directory)?;
     clap_mangen::generate_to(help::command(), directory)
         .map_err(|error| Failure::io(shown(directory), &error))?;
     Ok(Exit::Done)

@@ -323,6 +323,19 @@ pub fn file_entry(file: &FileReport) -> ShardEntry {
     ShardEntry { index: file.shard, stage, state, file: Some(fields) }
 }
 
+/// Returns the lines about a shard's files for people, those with something to report.
+pub fn file_lines(files: &[FileReport]) -> impl Iterator<Item = String> + '_ {
+    let has_its_name = files.iter().any(|file| file.is_intact() && !file.misnamed);
+    let line = move |file: &FileReport| match file.is_intact() && file.misnamed && has_its_name {
+        true => {
+            let shard = shard_name(file.shard, file.stage);
+            Some(format!("  {shard}: one more intact copy, {}", shown(&file.path)))
+        }
+        false => file_line(file),
+    };
+    files.iter().filter_map(line)
+}
+
 /// Returns a line about a shard's file for people, unless there is nothing to report.
 pub fn file_line(file: &FileReport) -> Option<String> {
     let (path, shard) = (shown(&file.path), shard_name(file.shard, file.stage));

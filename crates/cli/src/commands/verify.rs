@@ -107,7 +107,7 @@ fn text(object: &Object, label: &str, report: &VerifyReport) -> String {
             let shard = shards::shard_name(shard.index, shard.stage);
             text.push_str(&format!("\n  {shard} is missing"));
         }
-        for line in shard.files.iter().filter_map(shards::file_line) {
+        for line in shards::file_lines(&shard.files) {
             text.push_str(&format!("\n{line}"));
         }
     }

@@ -249,6 +249,21 @@ fn a_copy_without_a_name_is_no_place_of_its_shard() {
     assert_eq!(yard.command("verify", &[]).expect(exit::DONE).stderr, "");
 }
 
+/// A shard with its own name may have one more copy, which is not told as if it were misnamed.
+#[test]
+fn a_further_copy_of_a_shard_is_told_as_one() {
+    let yard = Yard::new("4+2", 1, 1);
+    let name = names(&yard.disks[0]).remove(0);
+    let [path, copy] =
+        ["", "copy-"].map(|before| yard.disks[0].join(format!("{before}{}", name.display())));
+    fs::copy(&path, &copy).unwrap();
+    let text = yard.command("verify", &[]).expect(exit::DONE).text();
+    assert!(text.contains(&format!("one more intact copy, {}", copy.display())), "{text}");
+    fs::remove_file(&path).unwrap();
+    let text = yard.command("verify", &[]).expect(exit::DONE).text();
+    assert!(text.contains(&format!("under another name, {}", copy.display())), "{text}");
+}
+
 #[test]
 fn a_shard_that_was_set_aside_was_not_missing() {
     let yard = Yard::new("4+2", 1, 1);

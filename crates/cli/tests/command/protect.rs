@@ -218,6 +218,8 @@ fn what_is_refused() {
     fails(&args!["protect", &root, "--exclude", "a[b"], bad, "a[b");
     fails(&args!["protect", &root, "--name", "a/b"], bad, "a/b");
     fails(&args!["protect", &root, "--parity-dir", &nowhere], bad, "nowhere");
+    let twice = args!["protect", &root, "--parity-dir", &root, "--parity-dir", root.join(".")];
+    fails(&twice, bad, "given twice in --parity-dir");
     fails(&args!["protect", &root, "--update", "--force"], bad, "--force");
     fails(&args!["protect", &nowhere], exit::IO, "nowhere");
     fs::create_dir(yard.path("empty")).unwrap();

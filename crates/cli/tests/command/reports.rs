@@ -362,7 +362,13 @@ fn import_and_export() {
     fs::write(share(0), "").unwrap();
     run(&import).expect(exit::NOT_RECOGNISED);
     run(args!["import", &shares, "--format", "hdfs", "--out", &elsewhere]).expect(exit::ARGUMENTS);
-    assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
+    let cell = run([&import[..], &args!["--cell", "64"]].concat()).expect(exit::ARGUMENTS);
+    assert!(cell.stderr.contains("--cell is for fragments of HDFS only"), "{cell}");
+    let packet = args!["--packet", "64", "--out", &elsewhere];
+    let packet = [&args!["export", &shards, "--format", "zfec"], &packet[..]].concat();
+    let packet = run(packet).expect(exit::ARGUMENTS);
+    assert!(packet.stderr.contains("--packet is for Jerasure's techniques"), "{packet}");
+    assert!(!elsewhere.exists(), "an empty folder is left");
 }
 
 #[test]

@@ -100,6 +100,8 @@ fn what_a_put_notes_is_told_to_clients() {
     assert_eq!(server.end(), 0);
     let refused = put(&args!["--note", "content-type"]).expect(exit::ARGUMENTS);
     assert!(refused.stderr.contains("NAME=TEXT"), "{refused}");
+    let refused = put(&args!["--note", "a=1", "--note", "a=2"]).expect(exit::ARGUMENTS);
+    assert!(refused.stderr.contains("--note a is given twice"), "{refused}");
     let long = format!("long={}", "x".repeat(16_384));
     let refused = put(&args!["--note", long]).expect(exit::ARGUMENTS);
     assert!(refused.stderr.contains("16388 bytes"), "{refused}");

@@ -598,6 +598,18 @@ fn what_a_failed_node_misses_is_owed() {
     tank.run("verify", &args!["--deep"]).expect(exit::DONE);
     tank.run("status", &[]).expect(exit::DONE);
     (0..8).for_each(|it| assert!(tank.get(&format!("object{it}")) == Chance(it).bytes(20_000)));
+    // What cannot be removed there is told, too.
+    fs::rename(tank.disk(2), &away).unwrap();
+    let names: Vec<OsString> = (0..8).map(|it| format!("object{it}").into()).collect();
+    let removed = tank.run("rm", &names).expect(exit::DONE);
+    assert_eq!(removed.results().len(), 8);
+    for line in removed.results() {
+        assert_eq!(line["owed"], true, "{line}");
+        assert_eq!(
+            (&line["type"], &line["flaws"][0]["node"]),
+            (&json!("volume-rm"), &json!("node3"))
+        );
+    }
 }
 
 #[test]

@@ -82,7 +82,15 @@ pub(super) fn parity_folders(job: &ProtectJob, root: &Path) -> Result<Vec<PathBu
         Ok(path) => Err(Error::parameters(format!("{} is not a folder", shown(&path)))),
         Err(error) => Err(Error::io("opening the folder for parity", folder, &error)),
     };
-    job.parity_dirs.iter().map(whole).collect()
+    let folders = job.parity_dirs.iter().map(whole).collect::<Result<Vec<PathBuf>>>()?;
+    match folders.iter().enumerate().find(|&(at, folder)| folders[..at].contains(folder)) {
+        None => Ok(folders),
+        Some((at, _)) => Err(Error::parameters(format!(
+            "{}: this folder is given twice in `parity_dirs`; each should be on a disk of its own",
+            shown(&job.parity_dirs[at])
+        ))
+        .naming(&["parity_dirs"])),
+    }
 }
 
 /// Makes the folder for parity if it is `.paritas` in the root. Any other folder must exist.

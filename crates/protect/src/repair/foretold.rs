@@ -12,7 +12,12 @@ impl RepairRun<'_> {
         for (number, entry) in self.protection.entries.iter().enumerate() {
             let is_wanted = wanted.binary_search(&number).is_ok();
             let path = self.target.path_of(self.path_at(number));
-            if is_wanted && let Err(error) = self.expect_unchanged(number, wanted) {
+            let is_folder = matches!(entry.kind, EntryKind::Folder);
+            let expect = || {
+                self.expect_unchanged(number, wanted)?;
+                self.target.expect_way(self.path_at(number), is_folder)
+            };
+            if is_wanted && let Err(error) = expect() {
                 report.fail(path, &error);
                 continue;
             }

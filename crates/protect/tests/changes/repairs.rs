@@ -480,12 +480,15 @@ fn a_pipe_in_place_of_a_file_is_a_change() {
     assert!(matches!(report.findings[0].state, FileState::Changed(_)), "{report:?}");
     assert_eq!((report.status, report.skipped.len()), (State::Repairable, 1));
     for (restore_changed, failed) in [(false, 0), (true, 1)] {
-        let report = repaired(root.path(), RepairJob::default().restore_changed(restore_changed));
-        assert_eq!((report.restored.len(), report.failed.len()), (0, failed), "{report:?}");
         let is_said = |failed: &Skipped| {
             failed.reason == format!("{} is in the way: move it away", path.display())
         };
-        assert!(report.failed.iter().all(is_said), "{report:?}");
+        for dry_run in [true, false] {
+            let job = RepairJob::default().restore_changed(restore_changed).dry_run(dry_run);
+            let report = repaired(root.path(), job);
+            assert_eq!((report.restored.len(), report.failed.len()), (0, failed), "{report:?}");
+            assert!(report.failed.iter().all(is_said), "{report:?}");
+        }
         assert!(fs::symlink_metadata(&path).unwrap().file_type().is_fifo());
     }
 }

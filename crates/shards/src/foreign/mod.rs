@@ -102,6 +102,19 @@ impl Hints {
         let spec = self.code.as_ref().ok_or_else(|| Error::parameters(message))?;
         Ok(Code::new(spec)?)
     }
+
+    /// Refuses facts that a format's fragments do not have.
+    fn expect_meant_for(&self, format: Format) -> Result<()> {
+        match self.cell.is_some() && format != Format::Hdfs {
+            true => Err(unmeant(&["cell"], "is for fragments of HDFS only")),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Returns the error for a fact that was given and means nothing.
+fn unmeant(field: &'static [&'static str; 1], why: &str) -> Error {
+    Error::parameters(format!("`{}` {why}", field[0])).naming(field)
 }
 
 /// A format: recognises fragments, and lays out new ones.
@@ -165,6 +178,7 @@ pub fn import(
     job: impl FnOnce(Code, OsString) -> EncodeJob,
     progress: Progress<'_>,
 ) -> Result<ImportReport> {
+    hints.expect_meant_for(format)?;
     let files = regular_files(paths)?;
     refuse_shards(&files)?;
     let survey = format.foreign().survey(&files, hints)?;
@@ -289,8 +303,12 @@ pub fn export(job: &ExportJob, object: &Object, progress: Progress<'_>) -> Resul
     let length = object.length().ok_or_else(|| {
         Error::too_few(format!("{}: no readable shard states the object's length", shown(name)))
     })?;
+    job.hints.expect_meant_for(job.format)?;
     let hints = job.hints.clone().packet(job.hints.packet.unwrap_or(object.packet()));
     let plan = job.format.foreign().plan(object.code(), name, length, &hints)?;
+    if job.hints.packet.is_some() && plan.packet.is_none() {
+        return Err(unmeant(&["packet"], "is for Jerasure's techniques that compute with packets"));
+    }
     let paths = |files: &[(String, Vec<u8>)]| -> Vec<PathBuf> {
         files.iter().map(|(name, _)| job.directory.join(name)).collect()
     };

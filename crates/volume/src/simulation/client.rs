@@ -289,7 +289,7 @@ impl Scene {
     async fn remove(&self, volume: &Volume, name: usize) -> Result<()> {
         let deed = self.history().begin(name, Act::Remove(None));
         match volume.remove(&self::name(name)).await {
-            Ok(listed) => self.history().end(deed, Act::Remove(Some(listed))),
+            Ok(report) => self.history().end(deed, Act::Remove(Some(report.listed))),
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 self.history().end(deed, Act::Read(None));
             }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal};
+use std::path::Path;
 
 use paritas_report::parts::{DigestText, ModeText};
 use paritas_report::volumes::{
@@ -131,7 +132,7 @@ pub async fn rm(volume: &Volume, args: &Rm, output: &Output) -> Outcome {
         }
     }
     let remove = async |name: ObjectName| {
-        let listed = match volume.remove(&name).await {
+        let report = match volume.remove(&name).await {
             // Another process has removed it since it was listed.
             Err(error) if args.recursive && error.kind() == ErrorKind::NotFound => {
                 return Ok(Exit::Done);
@@ -139,21 +140,33 @@ pub async fn rm(volume: &Volume, args: &Rm, output: &Output) -> Outcome {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 return Err(object::absent(volume, &name).await);
             }
-            listed => listed?,
+            report => report?,
         };
-        let generation = listed.version.generation;
-        output.result(VolumeRmLine { name: name.to_string(), generation }, || {
-            format!("{}: removed", shown(name.as_str()))
+        let line = VolumeRmLine {
+            name: name.to_string(),
+            generation: report.listed.version.generation,
+            owed: report.is_owed,
+            flaws: report::flaw_entries(&report.flaws),
+        };
+        output.result(line, || {
+            let owed = if report.is_owed { "; a repair removes the rest" } else { "" };
+            let flaws = report::flaw_lines(&report.flaws);
+            format!("{}: removed{owed}{flaws}", shown(name.as_str()))
         });
         Ok(Exit::Done)
     };
     each(names.into_iter().collect(), AT_ONCE, output, remove).await.end(output)
 }
 
-/// Shows the state of the nodes, and what waits to be done.
-pub async fn status(volume: &Volume, output: &Output) -> Outcome {
+/// Shows the state of the nodes, and what waits to be done. Says what to do about the latter.
+pub async fn status(volume: &Volume, path: &Path, output: &Output) -> Outcome {
     let status = volume.status().await?;
     output.result(status_line(&status), || status_text(volume, &status));
+    if volume.troubles().is_empty() && (status.owed.objects > 0 || status.useless() > 0) {
+        let failed = status.nodes.iter().filter(|node| node.problem.is_some());
+        let failed = failed.map(|node| node.name.as_str()).collect();
+        output.next(&report::repair_command_once_writable(path, &failed));
+    }
     Ok(match status.useless() {
         0 if status.owed.objects == 0 => Exit::Done,
         useless if useless <= status.tolerance => Exit::Repairable,

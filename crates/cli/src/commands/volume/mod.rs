@@ -65,8 +65,10 @@ async fn act(command: &VolumeCommand, output: &Output) -> Outcome {
         VolumeCommand::Drain(args) => members::drain(args, output).await,
         VolumeCommand::Replace(args) => upkeep::replace(args, output).await,
         VolumeCommand::Status(args) => {
-            let status = async |volume: &mut Volume| listing::status(volume, output).await;
-            advised(&args.volume, false, output, status).await
+            let volume = open(&args.volume)?;
+            let outcome = listing::status(&volume, &args.volume, output).await;
+            advise_nodes(&volume, &args.volume, output);
+            outcome
         }
     }
 }
@@ -116,10 +118,16 @@ async fn advised(
 /// Says what to do about nodes that cannot be used and, if there are none, about objects that are
 /// damaged.
 fn advise(volume: &Volume, path: &Path, outcome: &Outcome, is_deep: bool, output: &Output) {
-    let (troubles, is_damaged) = (volume.troubles(), matches!(outcome, Ok(Exit::Repairable)));
-    troubles.iter().for_each(|&(node, trouble)| output.next(&advice(path, node, trouble)));
-    if troubles.is_empty() && is_damaged {
+    advise_nodes(volume, path, output);
+    if volume.troubles().is_empty() && matches!(outcome, Ok(Exit::Repairable)) {
         output.next(&report::repair_command(path, is_deep));
+    }
+}
+
+/// Says what to do about nodes that cannot be used.
+fn advise_nodes(volume: &Volume, path: &Path, output: &Output) {
+    for (node, trouble) in volume.troubles() {
+        output.next(&advice(path, node, trouble));
     }
 }
 

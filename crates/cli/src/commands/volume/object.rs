@@ -1,6 +1,6 @@
 //! `paritas volume put`, `get` and `cat` of one object.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Component, Path, PathBuf};
@@ -60,7 +60,11 @@ async fn put_in_pieces(volume: &Volume, args: &Put, name: &ObjectName, output: &
 /// Returns the options of a put, as far as the arguments tell them.
 pub fn put_options(args: &Put, progress: &Arc<Progress>) -> Result<PutOptions, Failure> {
     let told = Arc::clone(progress);
-    let notes = args.notes.iter().cloned().collect();
+    let notes: BTreeMap<String, String> = args.notes.iter().cloned().collect();
+    let twice = |name: &&String| args.notes.iter().filter(|(other, _)| other == *name).count() > 1;
+    if let Some(name) = notes.keys().find(twice) {
+        return Err(Failure::arguments(format!("--note {name} is given twice")));
+    }
     let mut options = PutOptions::default().noting(&notes)?;
     options.progress = Some(Arc::new(move |bytes| told.advance(bytes)));
     Ok(options)
@@ -104,24 +108,11 @@ fn report_put(
         let text = put_text(&line, report, stages);
         output.result(line, || text);
         if report.is_owed && volume.troubles().is_empty() {
-            output.next(&owed_advice(path, report));
+            let nodes = report.flaws.iter().map(|flaw| flaw.node.as_str()).collect();
+            output.next(&report::repair_command_once_writable(path, &nodes));
         }
     });
     Ok(Exit::Done)
-}
-
-/// Returns what to do about a put of which something is owed. A node that did not take what it was
-/// sent, such as a read-only disk, does not take what a repair writes either.
-fn owed_advice(path: &Path, report: &PutReport) -> String {
-    let repair = report::repair_command(path, false);
-    let nodes: BTreeSet<&str> = report.flaws.iter().map(|flaw| flaw.node.as_str()).collect();
-    match nodes.is_empty() {
-        true => repair,
-        false => {
-            let nodes: Vec<&str> = nodes.into_iter().collect();
-            format!("once files can be written on {}, {repair}", shown(&nodes.join(", ")))
-        }
-    }
 }
 
 fn put_line(name: &ObjectName, report: &PutReport, seconds: f64) -> VolumePutLine {
@@ -169,9 +160,7 @@ pub async fn get(volume: &Volume, args: &Get, output: &Output) -> Outcome {
     }
     let target = target(&args.file, &name)?;
     let object = find(volume, &name, args.staleness, output).await?;
-    if is_folder(&args.file) {
-        exit::make_folder(&args.file)?;
-    }
+    let _new = is_folder(&args.file).then(|| exit::make_folder(&args.file)).transpose()?;
     let progress = output.progress(Some(object.length()));
     match is_stream {
         true => get_stream(volume, object, &name, args, &progress, output).await,

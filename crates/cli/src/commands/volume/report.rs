@@ -1,5 +1,6 @@
 //! Parts of reports that several commands share.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use paritas_report::parts::IdText;
@@ -25,6 +26,19 @@ pub fn command(verb: &str, path: &Path, more: &str) -> String {
 pub fn repair_command(path: &Path, is_deep: bool) -> String {
     let repair = command("repair", path, if is_deep { " --deep" } else { "" });
     format!("{repair} restores what is damaged, missing or not in its place")
+}
+
+/// As [`repair_command`], if these nodes did not take what they were sent. A read-only disk, for
+/// example, does not take what a repair writes either.
+pub fn repair_command_once_writable(path: &Path, nodes: &BTreeSet<&str>) -> String {
+    let repair = repair_command(path, false);
+    match nodes.is_empty() {
+        true => repair,
+        false => {
+            let nodes: Vec<&str> = nodes.iter().copied().collect();
+            format!("once files can be written on {}, {repair}", shown(&nodes.join(", ")))
+        }
+    }
 }
 
 /// Returns entries for flaws on nodes.

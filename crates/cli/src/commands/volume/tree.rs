@@ -109,7 +109,7 @@ pub async fn get(volume: &Volume, args: &Get, output: &Output) -> Outcome {
             "with --recursive, the last argument is a folder; give ./- for a folder called -",
         ));
     }
-    exit::make_folder(&args.file)?;
+    let _new = exit::make_folder(&args.file)?;
     let progress = progress(&items, output);
     let names: BTreeSet<String> = items.iter().map(|item| item.name.to_string()).collect();
     let get = async |item: TreeItem| {

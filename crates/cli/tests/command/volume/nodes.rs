@@ -182,6 +182,7 @@ fn status_tries_the_nodes() {
     );
     assert!(text.contains("\n  node2: cannot write running/"), "{text}");
     assert!(text.contains("\nknown to be owed (verify looks): 0 objects\n"), "{text}");
+    assert!(status.stderr.contains("once files can be written on node2, "), "{status}");
 }
 
 /// If more nodes are gone than may be lost, the rest can still be listed and read.
