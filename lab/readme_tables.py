@@ -31,6 +31,11 @@ those of wide codes, with --op encode and with --op decode, by
     lab/peers/run.py --set 1k --shapes 1024+1024,1000+200 --label long \
         --pairs long/klauspost:leopard,long/simd,leopard16/klauspost:leopard,leopard16/simd
 
+the one of docs/growth.svg, which lab/report --picture draws, by
+
+    lab/peers/run.py --set 1k --rounds 20 --pairs long/klauspost:leopard --label growth \
+        --shapes 16+16,32+32,64+64,128+128,256+256,512+512,1024+1024,2048+2048,4096+4096,8192+8192,16384+16384
+
 the one of whole commands by
 
     lab/compare_files.py --bytes 256M --minutes 2
@@ -52,8 +57,10 @@ from papers import catalogue, claims, plank, store
 # The tables are printed from these records. RUN is the date and the label of the peers' records.
 # COMMANDS is the name of the record of whole commands.
 RUN = "2026-11-27-final"
-DATE = RUN.removesuffix("-final")
 COMMANDS = "files-4+2-shm-2026-11-22"
+# The records of wide codes and of new patterns, and that of docs/growth.svg.
+WIDE = "2026-11-28"
+GROWTH = "2026-11-28-growth"
 # The date of the records of lab/planning.py.
 PLANNED = "2026-11-28"
 
@@ -387,11 +394,11 @@ TABLES = {
         "1 KiB": f"peers-encode-1k-staggered-{RUN}-1k",
     }, ratios),
     "wide": Table("docs/speed.md", {
-        f"{op}, {name}": f"peers-{op}-1k-staggered-{DATE}-{name}" for op in ("encode", "decode") for name in ("wide", "long")
+        f"{op}, {name}": f"peers-{op}-1k-staggered-{WIDE}-{name}" for op in ("encode", "decode") for name in ("wide", "long")
     }, wide),
     "new-patterns": Table("docs/speed.md", {
-        "10+4": f"peers-patterns-28672-staggered-{RUN}",
-        "20+4": f"peers-patterns-49152-staggered-{RUN}",
+        "10+4": f"peers-patterns-28672-staggered-{WIDE}-final",
+        "20+4": f"peers-patterns-49152-staggered-{WIDE}-final",
     }, new_patterns),
     "commands": Table("README.md", {"whole commands": COMMANDS}, commands),
     "families": Table("docs/codes.md", SHAPES, families, of_experiment),

@@ -1,14 +1,14 @@
-"""README's picture: ours beside each peer, from the records that README's tables are made of."""
+"""The pictures of README and docs/speed.md, from the records that their tables are made of."""
 
 import io
-import pathlib
 import re
-from typing import NamedTuple
+import statistics
+from typing import Callable, NamedTuple
 
 import readme_tables
 import records
 
-PICTURE = records.ROOT / "docs" / "peers.svg"
+FOLDER = records.ROOT / "docs"
 PANELS = {"encode": "encode", "decode": "decode, m data shards lost"}
 
 
@@ -28,14 +28,23 @@ PEERS = [
 ]
 
 
-def drawn() -> str:
-    """Returns the picture as SVG."""
+def draw(paint: Callable) -> str:
+    """Returns a picture as SVG; `paint` paints it with pyplot, and returns the figure."""
     import matplotlib
 
     matplotlib.use("svg")
     matplotlib.rcParams.update({"svg.hashsalt": "peers", "svg.fonttype": "none", "font.family": "sans-serif", "font.size": 9})
     from matplotlib import pyplot
 
+    figure = paint(pyplot)
+    out = io.StringIO()
+    figure.savefig(out, format="svg", metadata={"Date": None}, facecolor="white")
+    pyplot.close(figure)
+    return re.sub(r"<metadata>.*?</metadata>", "", out.getvalue(), flags=re.S)
+
+
+def peers(pyplot):
+    """Ours beside each peer, for usual shapes."""
     figure, panels = pyplot.subplots(1, len(PANELS), figsize=(9, 3.4), sharey=True, layout="constrained")
     for axes, operation in zip(panels, PANELS):
         record = records.load(f"peers-{operation}-cache-staggered-{readme_tables.RUN}")
@@ -44,10 +53,7 @@ def drawn() -> str:
     panels[0].set_ylabel("times as fast as the peer")
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
     figure.suptitle("Paritas beside other libraries: one core, in cache, the same instruction sets", fontsize=11)
-    out = io.StringIO()
-    figure.savefig(out, format="svg", metadata={"Date": None}, facecolor="white")
-    pyplot.close(figure)
-    return re.sub(r"<metadata>.*?</metadata>", "", out.getvalue(), flags=re.S)
+    return figure
 
 
 def bars(axes, record: records.Record) -> None:
@@ -66,5 +72,37 @@ def bars(axes, record: records.Record) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def write(path: pathlib.Path = PICTURE) -> None:
-    path.write_text(drawn(), encoding="utf-8")
+def growth(pyplot):
+    """The time for a byte of data over the number of shards, of long codes."""
+    record = records.load(f"peers-encode-1k-staggered-{readme_tables.GROWTH}")
+    figure, axes = pyplot.subplots(figsize=(6, 3.4), layout="constrained")
+    shapes = list(dict.fromkeys(row["shape"] for row in record.rows))
+    counts = [sum(map(int, shape.split("+"))) for shape in shapes]
+    sides = [("Paritas, LongCode", "#3182bd", "subject"), ("klauspost/reedsolomon 1.14, Leopard", "#e6550d", "base")]
+    for label, color, side in sides:
+        times = [statistics.median(nanoseconds_a_kib(row, side) for row in record.rows if row["shape"] == shape) for shape in shapes]
+        axes.plot(counts, times, "o-", color=color, label=label, lw=1.2, ms=4)
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(counts, [f"{count:,}" for count in counts], rotation=40)
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("shards, half of them parity")
+    axes.set_ylabel("ns for a KiB of data")
+    axes.grid(alpha=0.3)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False)
+    axes.set_title("Encoding shards of 1 KiB: a line where time grows as log n", fontsize=10)
+    return figure
+
+
+def nanoseconds_a_kib(row: dict[str, str], side: str) -> float:
+    """The time of an encoding for each KiB of its data."""
+    data = int(row["shape"].split("+")[0]) * int(row[f"{side}_bytes"])
+    return float(row[f"{side}_ns"]) / data * 1024
+
+
+PICTURES = {"peers.svg": peers, "growth.svg": growth}
+
+
+def write() -> None:
+    for name, paint in PICTURES.items():
+        (FOLDER / name).write_text(draw(paint), encoding="utf-8")

@@ -18,7 +18,7 @@ pub(crate) const WIDE: usize = 32;
 /// about a tenth of a second. A step looks at one cell or adds one 64-bit word. For 16+4 with w = 8
 /// and 20+4 with w = 5, all losses of four nodes are tried; for 20+6 with w = 8, all losses of
 /// three nodes.
-pub(crate) const LOSSES_TRIED: u64 = 1 << 22;
+pub(crate) const LOSSES_TRIED: u64 = 1 << 17;
 
 /// Largest number of operations of a schedule for which an order with few live values is tried.
 /// Finding that order takes time quadratic in the number of operations.
@@ -136,9 +136,9 @@ pub(crate) const COMPILED_AFTER: usize = 2 << 20;
 /// speed.
 pub(crate) const WORDS_COMPILED_AFTER: usize = 256 << 10;
 
-/// Largest number of 64-bit words of a generator that direct answers are solved on: 1 MiB. Wider
-/// codes, of some 150+150 and more, are planned at once.
-pub(crate) const DIRECT_GENERATOR: usize = 1 << 17;
+/// Largest number of 64-bit words of a generator that direct answers are solved on: 32 MiB. Wider
+/// codes, of some 1,000+1,000 and more, are planned at once.
+pub(crate) const DIRECT_GENERATOR: usize = 1 << 22;
 
 /// Bytes of a shard that a direct answer runs over before its question is planned and compiled. In
 /// the time that planning and compiling take (0.2 ms for 10+4 in words, 1.2 ms in packets), the
@@ -149,6 +149,16 @@ pub(crate) const PLANNED_AFTER: usize = 512 << 10;
 /// product is larger. The time of planning grows faster than the number of operands: 4 ms for 32+32
 /// in words, 200 ms in packets, and 265 ms for 128+128 in words.
 pub(crate) const PLANNED_AFTER_EACH: usize = 116;
+
+/// Most bytes of a shard that a direct answer runs over before its question is planned, if it is
+/// planned at all. (A direct answer of 200+200 in packets runs over 230 KiB in the 1.2 s that
+/// planning takes, one of 300+300 over 500 KiB.)
+pub(crate) const PLANNED_AFTER_MOST: usize = 4 << 20;
+
+/// Largest number of operands of a direct answer in packets that is planned. (Encoding 300+300 has
+/// 4.5 million; its plan takes 6 s and is 1.7 times as fast. That of 500+500, with 12.5 million,
+/// takes 18 s and is slower, because each group of packets needs its own code.)
+pub(crate) const MOST_PLANNED: usize = 1 << 23;
 
 /// Number of operands of a direct answer from which its plan is made on a thread of its own. With
 /// fewer operands, the call that reaches [`PLANNED_AFTER`] makes the plan, which takes about as

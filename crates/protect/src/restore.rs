@@ -596,7 +596,15 @@ fn digest_of(file: &File, size: u64) -> io::Result<FileDigest> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+
     use super::*;
+
+    /// Says that a test does nothing here. `scripts/test` repeats the line at its end.
+    fn not_run(why: &str) {
+        // The harness hides what macros print.
+        let _ = writeln!(std::io::stderr(), "NOT RUN: {why}");
+    }
 
     /// Each folder is synced once, however many names in it and in new folders above it have
     /// changed.
@@ -628,7 +636,7 @@ mod tests {
             done.is_ok_and(|done| done.success())
         };
         if !change("+i") {
-            return eprintln!("not run: no file can be made immutable here");
+            return not_run("no file can be made immutable here");
         }
         let target = RestoreTree::open(root.path(), "0123456789abcdef".to_owned(), false).unwrap();
         let linked = target.hard_link(b"from", b"to", None);
@@ -652,7 +660,7 @@ mod tests {
         let linked = (0..66_000)
             .try_for_each(|number| std::fs::hard_link(&from, names.join(format!("{number}"))));
         if linked.is_ok() {
-            return eprintln!("not run: files have any number of names here");
+            return not_run("files have any number of names here");
         }
         target.hard_link(b"from", b"to", None).unwrap();
         assert_eq!(std::fs::read(root.path().join("to")).unwrap(), [7; 10_000]);

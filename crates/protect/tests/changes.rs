@@ -26,8 +26,8 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use common::{
-    Chance, age, assert_same, check, damage, flip, job, make, make_tree, mend, only, remove_copies,
-    renew_times, snapshot, write,
+    Chance, age, assert_same, check, damage, flip, job, make, make_tree, mend, not_run, only,
+    remove_copies, renew_times, snapshot, write,
 };
 use paritas_protect::{
     ErrorKind, FileState, ProtectJob, RepairJob, RepairReport, Skipped, State, UpdateJob,

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
-use common::{Chance, assert_same, check, flip, job, make, only, snapshot, write};
+use common::{Chance, assert_same, check, flip, job, make, not_run, only, snapshot, write};
 use paritas_protect::{
     ErrorKind, FileState, RepairJob, RepairReport, State, plan, protect, repair,
 };
@@ -63,7 +63,7 @@ fn done(command: &mut Command) -> bool {
 
 /// Says that a test does nothing.
 fn skip(what: &str) {
-    eprintln!("not tested: this machine cannot mount {what}");
+    not_run(&format!("this machine cannot mount {what}"));
 }
 
 fn repaired(root: &Path, job: RepairJob) -> RepairReport {

@@ -10,7 +10,7 @@ use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{Chance, check, flip, job, list, make, only, renew_times, write};
+use common::{Chance, check, flip, job, list, make, not_run, only, renew_times, write};
 use paritas_protect::{
     ErrorKind, FileState, ProtectJob, ProtectReport, RepairJob, RepairReport, State, UpdateJob,
     UpdateReport, Updated, VerifyOptions, VerifyReport, plan, protect, repair, update, verify,
@@ -182,7 +182,7 @@ impl Mount {
         match done.is_ok_and(|done| done.status.success()) {
             true => Some(Self(at.to_owned())),
             false => {
-                eprintln!("not run: mount {arguments:?} is not possible here");
+                not_run(&format!("mount {arguments:?} is not possible here"));
                 None
             }
         }
@@ -418,7 +418,7 @@ fn access_control_lists_are_kept_and_give_nobody_more() {
     let access = [(1, 6, anybody), (2, 6, 1), (4, 0, anybody), (16, 6, anybody), (32, 0, anybody)];
     for file in [&gone, &kept] {
         if xattr::set(file, LIST, &list(&access)).is_err() {
-            return eprintln!("not run: no access control lists here");
+            return not_run("no access control lists here");
         }
         let note = file.file_name().unwrap().as_encoded_bytes();
         xattr::set(file, "user.note", note).unwrap();
@@ -455,7 +455,7 @@ fn large_attributes_stay_with_files_that_are_there() {
     let values = [vec![1; 40_000], vec![2; 40_000], b"small".to_vec()];
     for (name, value) in names.iter().zip(&values) {
         if xattr::set(&file, name, value).is_err() {
-            return eprintln!("not run: no large attributes here");
+            return not_run("no large attributes here");
         }
     }
     let count = |report: ProtectReport| {
@@ -566,7 +566,7 @@ fn owners_stay() {
     let file = (folder.join("file"), 1003, 1004);
     for (path, user, group) in mine.iter().chain([&file]) {
         if chown(path, Some(*user), Some(*group)).is_err() {
-            return eprintln!("not run: only root gives files away");
+            return not_run("only root gives files away");
         }
     }
     let owner = |path: &Path| fs::metadata(path).map(|it| (it.uid(), it.gid())).unwrap();
@@ -598,7 +598,7 @@ fn parity_is_closed_to_groups_that_others_are_in() {
         set_mode(&file, 0o644);
         for path in [root.path(), &folder, &file, &folder.join("file")] {
             if chown(path, Some(1000), Some(1001)).is_err() {
-                return eprintln!("not run: only root gives files away");
+                return not_run("only root gives files away");
             }
         }
         ["b", "c", "d"].iter().for_each(|name| {
@@ -622,7 +622,7 @@ fn rot(path: &Path, at: u64) -> bool {
     let done = Command::new("python3").args(["-c", script]).arg(path).arg(at.to_string()).status();
     let is_rotten = done.is_ok_and(|done| done.success()) && ctime(path) == before;
     if !is_rotten {
-        eprintln!("not run: bytes cannot be changed here without a trace");
+        not_run("bytes cannot be changed here without a trace");
     }
     is_rotten
 }

@@ -4,6 +4,7 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write as _;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
@@ -121,7 +122,11 @@ fn later_versions_are_left_alone() {
 
 /// Returns the number of bytes that this thread has read from files, where the system counts them.
 fn read_by_this_thread() -> Option<u64> {
-    let counts = fs::read_to_string("/proc/thread-self/io").ok()?;
+    let Ok(counts) = fs::read_to_string("/proc/thread-self/io") else {
+        // The harness hides what macros print.
+        let _ = writeln!(std::io::stderr(), "NOT RUN: bytes that are read cannot be counted here");
+        return None;
+    };
     counts.lines().find_map(|line| line.strip_prefix("rchar: "))?.parse().ok()
 }
 

@@ -17,7 +17,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::codec::question::Question;
 use crate::codec::setup::Setup;
 use crate::error::{ErrorKind, Result};
-use crate::limits::{KEPT_PROGRAMS, PLANNED_AFTER, PLANNED_AFTER_EACH, PLANNED_ASIDE};
+use crate::limits::{
+    KEPT_PROGRAMS, PLANNED_AFTER, PLANNED_AFTER_EACH, PLANNED_AFTER_MOST, PLANNED_ASIDE,
+};
 use crate::run::buffers::{Buffer, BufferPlace, Stores, Table, enter};
 use crate::run::claimed::Claimed;
 use crate::run::executable::Executable;
@@ -93,7 +95,9 @@ impl QuestionAnswer {
             setup: Arc::clone(setup),
             question: Arc::clone(question),
             bytes: AtomicUsize::new(0),
-            after: PLANNED_AFTER.max(operands.saturating_mul(PLANNED_AFTER_EACH)),
+            after: operands
+                .saturating_mul(PLANNED_AFTER_EACH)
+                .clamp(PLANNED_AFTER, PLANNED_AFTER_MOST),
             is_aside: operands >= PLANNED_ASIDE,
             planned: Arc::default(),
         };
@@ -227,6 +231,20 @@ mod tests {
         }
     }
 
+    /// However wide a code is, its calls do not wait for plans, and plans do not wait for ever.
+    #[test]
+    fn wide_codes_begin_with_direct_answers() {
+        for (spec, after) in [("4+2", PLANNED_AFTER), ("160+160", PLANNED_AFTER_MOST)] {
+            let setup = setup(spec, CodecOptions::default().packet(64));
+            let parity = setup.code.nodes().filter(|&node| !setup.code.holds_data(node));
+            let lost: Vec<usize> = parity.map(NodeId::index).collect();
+            let question = question(&setup.code, &lost);
+            let (answer, _) = QuestionAnswer::new(&setup, &question).unwrap();
+            let later = answer.later.expect("a plan follows");
+            assert_eq!((later.after, later.is_aside), (after, spec != "4+2"), "{spec}");
+        }
+    }
+
     /// Runs an answer over shards of a length.
     fn run(answer: &QuestionAnswer, lost: &[usize], nodes: usize, length: usize) {
         let threads = Threads { most: None, bytes_each: usize::MAX };
@@ -354,7 +372,6 @@ mod tests {
             ("4+2", by_nodes),
             ("reed-solomon:k=4,m=2,w=16", CodecOptions::default()),
             ("lt:k=30,n=60", CodecOptions::default()),
-            ("500+200", CodecOptions::default().packet(64)),
         ] {
             let setup = setup(spec, options);
             let direct = setup.direct(&question(&setup.code, &[1])).unwrap();

@@ -126,7 +126,7 @@ impl Setup {
         let solver = self.solver.get_or_init(|| DirectSolver::new(code, layout));
         let Some(solver) = solver else { return Ok(None) };
         let Some(sums) = solver.solve(code, layout, have, want) else { return Ok(None) };
-        let (operands, is_final) = (sums.operands(), sums.is_final);
+        let (operands, is_final) = (sums.terms.operands(), sums.is_final);
         let sample = || solver.sample(code, layout);
         let executable = direct::prepare(sums, runner, &layout.rows, layout.packet, sample)?;
         Ok(Some((executable, operands, is_final)))

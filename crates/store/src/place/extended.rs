@@ -238,7 +238,15 @@ fn is_kept(name: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+
     use super::*;
+
+    /// Says that a test does nothing here. `scripts/test` repeats the line at its end.
+    fn not_run(why: &str) {
+        // The harness hides what macros print.
+        let _ = writeln!(std::io::stderr(), "NOT RUN: {why}");
+    }
 
     fn list(entries: &[(u16, u16)]) -> Extended {
         let mut bytes = vec![2, 0, 0, 0];
@@ -313,7 +321,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         let given = Extended([(ACCESS.to_vec().into(), GROUP_HAS_NOTHING.to_vec().into())].into());
         if given.apply(file.as_file()).lists {
-            return eprintln!("not run: no access control lists here");
+            return not_run("no access control lists here");
         }
         crate::place::system::set_mode(file.as_file(), 0o664).unwrap();
         assert_eq!(Extended::of(file.path()).narrowed(0o664), 0o604);
@@ -363,7 +371,7 @@ mod tests {
             bytes[HEAD + ENTRY * at + 4..][..4].copy_from_slice(&id.to_le_bytes());
         }
         if xattr::set(outer.path(), name_of(INHERITED), &bytes).is_err() {
-            return eprintln!("not run: no access control lists here");
+            return not_run("no access control lists here");
         }
         let folder = outer.path().join("folder");
         std::fs::create_dir(&folder).unwrap();
@@ -387,7 +395,7 @@ mod tests {
         let given = BTreeMap::from([(b"user.note".to_vec().into(), b"x".to_vec().into())]);
         let given = Extended(given);
         match given.apply(file.as_file()) {
-            Refused { extended: true, .. } => eprintln!("not run: no extended attributes here"),
+            Refused { extended: true, .. } => not_run("no extended attributes here"),
             _ => {
                 assert_eq!(Extended::of_open(file.as_file()), given);
                 assert_eq!(Extended::of(file.path()), given);

@@ -9,7 +9,7 @@
 use crate::define::bitmatrix::{ones_of, xor_words};
 use crate::define::cells::{CellId, CellSet, NodeId, Role};
 use crate::define::code::Code;
-use crate::limits::DIRECT_GENERATOR;
+use crate::limits::{DIRECT_GENERATOR, MOST_PLANNED};
 use crate::plan::direct::sums::{Sums, Terms};
 use crate::plan::layout::Layout;
 use crate::plan::machine::LINE;
@@ -83,7 +83,8 @@ impl GeneratorBits {
         };
         let inputs = columns.iter().map(cell).map(location).collect::<Option<_>>()?;
         let outputs = want.iter().map(location).collect::<Option<_>>()?;
-        Some(Sums { inputs, outputs, terms, is_solved: solved.lost.count > 0, is_final: false })
+        let is_final = terms.operands() > MOST_PLANNED;
+        Some(Sums { inputs, outputs, terms, is_solved: solved.lost.count > 0, is_final })
     }
 
     /// Returns random data and its parity, in strips of every buffer.

@@ -42,14 +42,14 @@ pub(crate) enum Terms {
     Transform(TransformProgram),
 }
 
-impl Sums {
+impl Terms {
     /// Number of operands, at least as large as that of the plan that may follow. A plan shortens
     /// sums of packets, and has up to five operands for each factor.
     pub(crate) fn operands(&self) -> usize {
-        match &self.terms {
-            Terms::Packets { inputs, .. } => inputs.len(),
-            Terms::Words { factors, .. } => 5 * factors.len(),
-            Terms::Transform(program) => program.operations(),
+        match self {
+            Self::Packets { inputs, .. } => inputs.len(),
+            Self::Words { factors, .. } => 5 * factors.len(),
+            Self::Transform(program) => program.operations(),
         }
     }
 }
