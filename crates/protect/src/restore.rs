@@ -603,7 +603,7 @@ mod tests {
     /// Says that a test does nothing here. `scripts/test` repeats the line at its end.
     fn not_run(why: &str) {
         // The harness hides what macros print.
-        let _ = writeln!(std::io::stderr(), "NOT RUN: {why}");
+        let _ = writeln!(io::stderr(), "NOT RUN: {why}");
     }
 
     /// Each folder is synced once, however many names in it and in new folders above it have

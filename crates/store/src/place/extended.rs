@@ -245,7 +245,7 @@ mod tests {
     /// Says that a test does nothing here. `scripts/test` repeats the line at its end.
     fn not_run(why: &str) {
         // The harness hides what macros print.
-        let _ = writeln!(std::io::stderr(), "NOT RUN: {why}");
+        let _ = writeln!(io::stderr(), "NOT RUN: {why}");
     }
 
     fn list(entries: &[(u16, u16)]) -> Extended {
