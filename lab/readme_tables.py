@@ -59,7 +59,7 @@ from papers import catalogue, claims, plank, store
 RUN = "2026-11-27-final"
 COMMANDS = "files-4+2-shm-2026-11-22"
 # The records of wide codes and of new patterns, and that of docs/growth.svg.
-WIDE = "2026-11-28"
+WIDE = "2026-11-27"
 GROWTH = "2026-11-28-growth"
 # The date of the records of lab/planning.py.
 PLANNED = "2026-11-28"
