@@ -283,3 +283,23 @@ fn parity_that_is_not_published_does_not_count() {
     let report = check(root.path());
     assert_eq!((report.status, report.layers.len(), report.new.len()), (State::Intact, 2, 0));
 }
+
+/// The folder of the parity may be given by another path than before. It is one folder all the
+/// same.
+#[test]
+fn a_folder_of_parity_has_several_paths() {
+    let yard = tempfile::tempdir().unwrap();
+    let [root, parity, link] = ["root", "parity", "link"].map(|name| yard.path().join(name));
+    [&root, &parity].iter().for_each(|path| fs::create_dir(path).unwrap());
+    symlink(&parity, &link).unwrap();
+    write(&root.join("a"), &Chance::new(61).bytes(5_000), 0o644, 1);
+    make(&job(&root).parity_dirs(vec![parity.clone()]));
+    let before = fs::read_dir(&parity).unwrap().count();
+    let anew = UpdateJob::default().anew(true).sync(false);
+    for place in [&link, &parity] {
+        let protection = find(&[root.clone(), place.clone()]).unwrap().remove(0);
+        assert_eq!(protection.parity_folders().len(), 1, "{:?}", protection.parity_folders());
+        update(&protection, &anew, &|_| {}).unwrap();
+        assert_eq!(fs::read_dir(&parity).unwrap().count(), before);
+    }
+}
