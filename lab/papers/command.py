@@ -44,9 +44,9 @@ def schedule(spec: str, *more: object) -> dict:
     return paritas("schedule", spec, *more)[0]
 
 
-# Pairs that a search for a packet takes for each size. Neighbouring sizes differ by less than two pairs tell, which costs
-# nothing, and more would take several times as long as all that is measured with the packet that they find.
-PACKET_PAIRS = 2
+# Pairs that a search for a packet takes for each size. Neighbouring sizes differ by less than three pairs tell, which costs
+# nothing, and more would take longer than all that is measured with the packet that they find.
+PACKET_PAIRS = 3
 
 # All rooflines run with the best kernel, so that fractions of them can be compared.
 BEST_ROOFLINE = "--best-roofline"

@@ -84,8 +84,10 @@ impl Contest {
         let mut workload = ContestWork::new(&code, built_in, longest)?;
         let is_settled = |ratio: &Ratio| ratio.exceeds(gain).is_some();
         let mut pairs: BTreeMap<usize, Pairs> = BTreeMap::new();
+        workload.warm(built_in, set)?;
         for (number, (_, codec)) in entrants.iter().enumerate() {
             if number != base || entrants.len() == 1 {
+                workload.warm(codec, set)?;
                 pairs.insert(number, workload.compare(rounds, [codec, built_in], set, is_settled)?);
             }
         }
@@ -161,8 +163,16 @@ impl ContestWork {
         Ok(codec.compute(&self.data, &self.parity, &mut buffers)?)
     }
 
-    /// Compares two codecs that do this work, each over the bytes that its whole strips fill. Each
-    /// sample is scaled to one byte of user data.
+    /// Runs `codec` until it is planned and compiled: a question is answered directly at first, and
+    /// planned when it is asked again about enough bytes. Longer shards take no longer.
+    fn warm(&mut self, codec: &LaneCodec, set: usize) -> Result<()> {
+        let length = length(codec, set).min(WARMED.next_multiple_of(codec.strip()));
+        let runs = 1 + WARMED.div_ceil(length);
+        (0..runs).try_for_each(|_| self.run(codec, length))
+    }
+
+    /// Compares two warm codecs that do this work, each over the bytes that its whole strips fill.
+    /// Each sample is scaled to one byte of user data.
     fn compare(
         &mut self,
         rounds: Rounds,
@@ -171,12 +181,6 @@ impl ContestWork {
         is_settled: impl Fn(&Ratio) -> bool,
     ) -> Result<Pairs> {
         let lengths = [length(subject, set), length(base, set)];
-        // A question is answered directly at first, and planned and compiled when it is asked again
-        // about enough bytes.
-        for (codec, length) in [(subject, lengths[0]), (base, lengths[1])] {
-            let runs = 1 + WARMED.div_ceil(length);
-            (0..runs).try_for_each(|_| self.run(codec, length))?;
-        }
         Pairs::take(rounds, is_settled, |side| {
             let (codec, length) = match side {
                 Side::Subject => (subject, lengths[0]),

@@ -3,7 +3,7 @@
 //! A packet may have any number of bytes that is a multiple of a kernel's register. There are
 //! thousands of sizes up to [`MOST`], and neighbours differ by less than measurements do. So the
 //! search has two stages: powers of two, then steps of an eighth of the fastest power, from half of
-//! it to twice it.
+//! it to twice it. Powers below the default size are tried downwards, until one is far too slow.
 
 use std::collections::BTreeMap;
 
@@ -27,6 +27,9 @@ const MOST: usize = 32 << 10;
 
 /// Bytes of the smallest packets that are tried if any kernel may run.
 const LEAST: usize = 8;
+
+/// A size that has less than this fraction of the speed of the fastest one is far too slow.
+const HOPELESS: f64 = 0.5;
 
 /// Number of steps of the second stage from the fastest power of two to its double.
 const STEPS: usize = 8;
@@ -99,34 +102,54 @@ fn two_stages(
     mut measure: impl FnMut(&[usize]) -> Result<Vec<Choice>>,
 ) -> Result<BTreeMap<usize, Choice>> {
     let mut measured = BTreeMap::new();
-    for stage in [powers_of_two, around_the_fastest] {
-        let mut sizes = stage(unit, most, &measured);
-        sizes.retain(|size| *size != DEFAULT_PACKET && !measured.contains_key(size));
-        if sizes.is_empty() && !measured.is_empty() {
-            break;
-        }
+    let mut add = |sizes: Vec<usize>, measured: &mut BTreeMap<usize, Choice>| -> Result<()> {
         let choices = measure(&sizes)?;
-        // The default size keeps its result of the first stage.
+        // The default size keeps its first result.
         for (packet, choice) in [DEFAULT_PACKET].into_iter().chain(sizes).zip(choices) {
             measured.entry(packet).or_insert(choice);
         }
+        Ok(())
+    };
+    add(powers_above_default(unit, most), &mut measured)?;
+    while let Some(smaller) = next_smaller(unit, most, &measured) {
+        add(vec![smaller], &mut measured)?;
+    }
+    let around = around_the_fastest(unit, most, &measured);
+    if !around.is_empty() {
+        add(around, &mut measured)?;
     }
     Ok(measured)
 }
 
-/// Returns the sizes of the first stage.
-fn powers_of_two(unit: usize, most: usize, _: &BTreeMap<usize, Choice>) -> Vec<usize> {
-    (0..usize::BITS).map(|n| unit << n).take_while(|&packet| packet <= most).collect()
+/// Returns the powers of two of the first stage that are larger than the default size.
+fn powers_above_default(unit: usize, most: usize) -> Vec<usize> {
+    let powers = (0..usize::BITS).map(|n| unit << n).take_while(|&packet| packet <= most);
+    powers.filter(|&packet| packet > DEFAULT_PACKET).collect()
+}
+
+/// Returns the power of two that is measured after the smallest one so far. Half the size is twice
+/// as many operations on packets, so once a size is [`HOPELESS`], smaller ones are, too. They would
+/// take most of the time of the search.
+fn next_smaller(unit: usize, most: usize, measured: &BTreeMap<usize, Choice>) -> Option<usize> {
+    let (&smallest, choice) = measured.first_key_value()?;
+    let is_hopeless = choice.ratio.median < HOPELESS * fastest(measured)?.1.ratio.median;
+    let mut smaller = smallest.min(most.saturating_add(1));
+    smaller = if smaller.is_power_of_two() { smaller / 2 } else { smaller.next_power_of_two() / 2 };
+    (!is_hopeless && smaller >= unit).then_some(smaller)
+}
+
+/// Returns the size that is fastest so far, with its result.
+fn fastest(measured: &BTreeMap<usize, Choice>) -> Option<(&usize, &Choice)> {
+    measured.iter().max_by(|(_, a), (_, b)| a.ratio.median.total_cmp(&b.ratio.median))
 }
 
 /// Returns the sizes of the second stage.
 fn around_the_fastest(unit: usize, most: usize, measured: &BTreeMap<usize, Choice>) -> Vec<usize> {
-    let speed = |choice: &Choice| choice.ratio.median;
-    let fastest = measured.iter().max_by(|(_, a), (_, b)| speed(a).total_cmp(&speed(b)));
-    let fastest = fastest.map_or(DEFAULT_PACKET, |(&packet, _)| packet);
+    let fastest = fastest(measured).map_or(DEFAULT_PACKET, |(&packet, _)| packet);
     let step = (fastest / STEPS).next_multiple_of(unit).max(unit);
     let sizes = (fastest / 2..=2 * fastest).step_by(step).map(|size| size / unit * unit);
-    let mut sizes: Vec<usize> = sizes.filter(|size| (unit..=most).contains(size)).collect();
+    let is_new = |size: &usize| (unit..=most).contains(size) && !measured.contains_key(size);
+    let mut sizes: Vec<usize> = sizes.filter(is_new).collect();
     sizes.dedup();
     sizes
 }
