@@ -153,7 +153,9 @@ pub fn require_folder(flag: &str, folder: &Path) -> Result<(), Failure> {
 
 /// Creates the folder of `--out` if it does not exist. Refuses a path that is something else.
 pub fn make_out(folder: &Path) -> Result<NewFolders, Failure> {
-    if folder.exists() && !folder.is_dir() {
+    // The system does not find a file by a path that ends with a slash.
+    let plain: PathBuf = folder.components().collect();
+    if plain.exists() && !plain.is_dir() {
         return Err(Failure::arguments(format!("--out {} is not a folder", shown(folder))));
     }
     make_folder(folder)

@@ -12,6 +12,8 @@ use paritas_report::Line;
 use paritas_report::parts::TimestampEntry;
 use paritas_report::status::{ErrorLine, ProgressLine, WarningLine};
 use paritas_shards::Timestamp;
+#[cfg(unix)]
+use rustix::fs::{OFlags, fcntl_getfl};
 use serde_json::Value;
 
 pub use paritas_shards::{counted, shown};
@@ -56,6 +58,18 @@ impl Output {
             true => self.print(line, Self::line),
             false => self.text(text),
         }
+    }
+
+    /// Whether results are printed in JSON.
+    #[cfg(feature = "gateway")]
+    pub fn is_json(&self) -> bool {
+        self.json
+    }
+
+    /// Whether people want errors alone.
+    #[cfg(feature = "gateway")]
+    pub fn is_quiet(&self) -> bool {
+        self.quiet
     }
 
     /// Prints a document that is not a line of results: `value` in JSON, or the text for people.
@@ -304,7 +318,6 @@ pub fn expect_printed(stream: &str, printed: io::Result<()>) -> Result<(), Failu
 /// for reading and writing.
 #[cfg(unix)]
 pub fn was_closed(stream: &impl std::os::fd::AsFd) -> bool {
-    use rustix::fs::{OFlags, fcntl_getfl};
     use std::fs::File;
     use std::os::unix::fs::MetadataExt;
     let copy = stream.as_fd().try_clone_to_owned();
@@ -316,19 +329,30 @@ pub fn was_closed(stream: &impl std::os::fd::AsFd) -> bool {
     is_null && fcntl_getfl(stream).is_ok_and(|flags| flags.contains(OFlags::RDWR))
 }
 
-/// Refuses standard output that was closed when the process began (`>&-`): an object's bytes would
-/// be lost there.
+/// Refuses standard output that was closed when the process began (`>&-`), or is open for reading
+/// alone: an object's bytes would be lost there, because Rust hides the error of such a write.
 ///
 /// # Errors
-/// If it was closed ([`Exit::Io`]).
-#[cfg(feature = "volume")]
+/// If it cannot be written ([`Exit::Io`]).
 pub fn expect_open_stdout() -> Result<(), Failure> {
     #[cfg(unix)]
-    if was_closed(&io::stdout()) {
-        let closed = io::Error::other("it is closed, or is /dev/null opened for reading as well");
-        return Err(Failure::io("writing to standard output", &closed));
+    {
+        let refuse =
+            |why: &str| Err(Failure::io("writing to standard output", &io::Error::other(why)));
+        if was_closed(&io::stdout()) {
+            return refuse("it is closed, or is /dev/null opened for reading as well");
+        }
+        if is_opened_for(&io::stdout(), OFlags::RDONLY) {
+            return refuse("it is open for reading alone");
+        }
     }
     Ok(())
+}
+
+/// Whether a standard stream was opened with an access mode.
+#[cfg(unix)]
+pub fn is_opened_for(stream: &impl std::os::fd::AsFd, mode: OFlags) -> bool {
+    fcntl_getfl(stream).is_ok_and(|flags| flags.intersection(OFlags::RWMODE) == mode)
 }
 
 /// Escapes everything in a text that controls a terminal, except for line breaks. Names are already

@@ -31,6 +31,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::arrival::arriving;
 use crate::demands::{is_forwarded, pass_over_unreadable, refused_form};
+use crate::document::numbered;
 use crate::errors::explained;
 use crate::findings::UpkeepFindings;
 use crate::keys::Keys;
@@ -347,7 +348,7 @@ impl Visit {
             None => door.service.call(request).await,
         };
         let answered = answered.inspect_err(|error| tracing::error!(id, ?error, "request"))?;
-        let mut answer = explained(answered);
+        let mut answer = numbered(explained(answered));
         if let Ok(value) = HeaderValue::from_str(&id) {
             answer.headers_mut().insert("x-amz-request-id", value);
         }

@@ -51,6 +51,9 @@ pub fn explained(answer: Response<Body>) -> Response<Body> {
             code,
             "a bucket's name has 3 to 63 lower-case letters, digits, dots and hyphens",
         ),
+        "NoSuchKey" => (answer.status(), code, "there is no object of this key"),
+        "MalformedXML" => (answer.status(), code, "the document of the request cannot be read"),
+        "InvalidURI" => (answer.status(), code, "the address is not a bucket and a key in UTF-8"),
         "PreconditionFailed" => (answer.status(), code, "a condition of the request does not hold"),
         code => (answer.status(), code, "the request was refused"),
     };

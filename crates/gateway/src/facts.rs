@@ -8,6 +8,7 @@
 //! | `tags` | tags as in a query: `a=1&b=2` |
 //! | `checksum-…` | a checksum that the client asked for, in Base64 |
 
+use http::{HeaderName, HeaderValue};
 use paritas_volume::{FoundObject, Notes};
 use s3s::dto::{Checksum, ETag, Metadata, Tag, Timestamp, TimestampFormat};
 use s3s::{S3Result, s3_error};
@@ -118,13 +119,21 @@ macro_rules! answer_checksums {
 pub(crate) use {answer_checksums, answer_headers, kept_headers};
 
 impl KeptHeaders {
-    /// Returns the headers that notes have kept.
+    /// Returns the headers that notes have kept. Notes of other programs that no header can hold are
+    /// left out.
     pub fn of(notes: &Notes) -> Self {
-        let text = |name: &str| notes.get(name).cloned();
+        let text = |name: &str| {
+            notes.get(name).filter(|text| HeaderValue::from_str(text).is_ok()).cloned()
+        };
         let expires = text(EXPIRES);
         let date = |text: String| Timestamp::parse(TimestampFormat::HttpDate, &text).ok();
-        let meta = notes.iter().filter_map(|(name, text)| Some((name.strip_prefix(META)?, text)));
-        let meta: Metadata = meta.map(|(name, text)| (name.to_owned(), text.to_owned())).collect();
+        let meta = notes.keys().filter_map(|name| {
+            let key = name.strip_prefix(META)?;
+            let is_header = HeaderName::from_lowercase(name.as_bytes()).is_ok();
+            is_header.then_some(())?;
+            Some((key.to_owned(), text(name)?))
+        });
+        let meta: Metadata = meta.collect();
         Self {
             cache_control: text("cache-control"),
             content_disposition: text("content-disposition"),

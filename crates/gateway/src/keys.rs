@@ -65,6 +65,22 @@ struct KeyEntry {
     read_only: bool,
 }
 
+impl KeyEntry {
+    /// Returns why no request could ever use the key.
+    fn flaw(&self) -> Option<String> {
+        let id = &self.id;
+        // A signature names its key between a blank or `=` and a slash.
+        let is_odd = |c: char| !c.is_ascii_graphic() || matches!(c, '/' | ',' | '=');
+        if id.is_empty() || id.contains(is_odd) {
+            return Some(format!(
+                "the id {id:?} must have letters, digits and signs of ASCII other than `/`, `,` and `=`"
+            ));
+        }
+        let is_none = self.buckets.as_ref().is_some_and(Vec::is_empty);
+        is_none.then(|| format!("the key {id:?} opens no bucket; without `buckets` it opens all"))
+    }
+}
+
 impl Keys {
     /// Returns the keys of a gateway that accepts requests without a key.
     pub fn open() -> Self {
@@ -91,6 +107,9 @@ impl Keys {
                      {SHORTEST_SECRET}",
                     key.id
                 )));
+            }
+            if let Some(flaw) = key.flaw() {
+                return Err(refuse(flaw));
             }
             if let Some(twice) = keys.insert(key.id.clone(), key) {
                 return Err(refuse(format!("the id {:?} is used twice", twice.id)));
@@ -216,6 +235,9 @@ mod tests {
             ("", "it has no keys"),
             ("[[key]]\nid = 'a'\nsecret = 'short'", "has 5 characters; it must have at least 16"),
             ("[[key]]\nid = 'a'", "missing field `secret`"),
+            ("[[key]]\nid = 'a/b'\nsecret = '0123456789abcdef'", "the id \"a/b\" must have"),
+            ("[[key]]\nid = ''\nsecret = '0123456789abcdef'", "the id \"\" must have"),
+            ("[[key]]\nid = 'a'\nsecret = '0123456789abcdef'\nbuckets = []", "opens no bucket"),
             (&[TWO, TWO].concat(), "twice"),
             ("[[key]]\nid='a'\nsecret='0123456789abcdef'\nmore=1", "unknown field `more`"),
         ] {

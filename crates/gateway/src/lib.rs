@@ -21,6 +21,7 @@ mod chunks;
 mod conditions;
 mod continued;
 mod demands;
+mod document;
 mod door;
 mod errors;
 mod facts;

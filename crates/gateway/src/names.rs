@@ -27,7 +27,7 @@ pub fn object(bucket: &str, key: &str) -> S3Result<ObjectName> {
     if key.len() > 1024 || key.split('/').any(|component| escaped(component).len() > 255) {
         return Err(s3_error!(
             KeyTooLongError,
-            "a key has at most 1024 bytes, and each part between slashes at most 255"
+            "bucket and key have at most 1023 bytes together, and each part between slashes at most 255"
         ));
     }
     ObjectName::new(joined(bucket, key)).map_err(|error| match error.kind() {

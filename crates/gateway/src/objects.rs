@@ -4,12 +4,13 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::header::{HeaderMap, HeaderValue, IF_RANGE};
+use http::StatusCode;
+use http::header::{CONTENT_RANGE, HeaderMap, HeaderValue, IF_RANGE};
 use paritas_volume::{
     ErrorKind, FoundObject, GetOptions, Notes, ObjectName, Piece, PutOptions, PutReport,
 };
 use s3s::dto::{self, ETag, Timestamp};
-use s3s::{S3Request, S3Response, S3Result, s3_error};
+use s3s::{S3Error, S3Request, S3Response, S3Result, s3_error};
 
 use crate::body::{BodyFate, BodyOrigin, ExpectedBody, Outgoing, Received, line, receive};
 use crate::conditions::{Conditions, Judgement};
@@ -227,7 +228,10 @@ impl Store {
         if input.checksum_mode.is_none() {
             answer_checksums!(output, dto::Checksum::default());
         }
-        Ok(S3Response::new(output))
+        Ok(match output.content_range {
+            Some(_) => S3Response::with_status(output, StatusCode::PARTIAL_CONTENT),
+            None => S3Response::new(output),
+        })
     }
 
     /// Removes an object. Succeeds if the object does not exist, unless it should match something.
@@ -465,7 +469,7 @@ fn wanted(
     on.expect_for_read(&facts)?;
     let length = facts.length;
     let check = |range: dto::Range| range.check(length).ok().filter(|_| length > 0);
-    let refuse = || s3_error!(InvalidRange, "it has {length} bytes");
+    let refuse = || unsatisfiable(length);
     let range = match part {
         // An empty object has no range that could be told.
         Some(number) => Some(piece_range(found, number)?).filter(|range| !range.is_empty()),
@@ -473,6 +477,14 @@ fn wanted(
     };
     let bytes = range.clone().unwrap_or(0..length);
     Ok((facts, range, bytes))
+}
+
+/// Returns the error for a range outside an object. Its header tells the object's length.
+fn unsatisfiable(length: u64) -> S3Error {
+    let mut error = s3_error!(InvalidRange, "it has {length} bytes");
+    let range = HeaderValue::from_str(&format!("bytes */{length}"));
+    error.set_headers(range.map(|range| (CONTENT_RANGE, range)).into_iter().collect());
+    error
 }
 
 /// Whether the object is the one of which a reader has a part already, as `If-Range` tells it.

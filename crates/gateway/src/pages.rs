@@ -166,6 +166,10 @@ fn overview_of(status: &VolumeStatus) -> String {
     let left = status.tolerance.saturating_sub(useless);
     let (kind, verdict) = match (useless, left) {
         (0, left) => ("good", format!("All nodes can be used; any {left} may be lost.")),
+        (_, _) if useless > status.tolerance => {
+            let most = status.tolerance;
+            ("bad", format!("{useless} cannot be used, and only {most} may be: requests fail."))
+        }
         (_, 0) => ("bad", format!("{useless} cannot be used: nothing more may be lost.")),
         (_, left) => ("warn", format!("{useless} cannot be used; {left} more may be lost.")),
     };
@@ -340,6 +344,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_silent_node_does_not_delay_pages() {
         let last = look(false).status().await;
+        let overview = overview_of(last.as_ref().unwrap());
+        assert!(
+            overview.contains("3 cannot be used, and only 1 may be: requests fail."),
+            "{overview}"
+        );
         let look = look(true);
         *held(&look.seen) = Some((Instant::now(), last.clone()));
         for (after, is_answered) in [(FRESH, true), (FRESH, true), (STALE, false)] {

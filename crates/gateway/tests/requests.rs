@@ -1,11 +1,14 @@
 //! What bare requests get from a gateway that is open to all.
 
+use std::collections::BTreeMap;
+use std::io::Cursor;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use paritas_gateway::{DoorLimits, Gateway, Keys};
 use paritas_volume::node::{Fault, Faulty, Node, NodeCall, Trigger};
+use paritas_volume::{ObjectName, PutOptions};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -387,11 +390,48 @@ async fn ranges_and_times_that_cannot_be_read_are_passed_over() {
         assert!(answer.starts_with("HTTP/1.1 200"), "{header}: {answer}");
         assert_eq!(body_of(&answer), "hello");
     }
+    let head = ask(&open, "HEAD /photos/a", &["Range: bytes=0-1"], "").await;
+    assert!(head.starts_with("HTTP/1.1 206") && head.contains("bytes 0-1/5"), "{head}");
+    let beyond = ask(&open, "GET /photos/a", &["Range: bytes=5-"], "").await;
+    assert!(beyond.starts_with("HTTP/1.1 416"), "{beyond}");
+    assert!(beyond.contains("content-range: bytes */5"), "{beyond}");
     let both = ask(&open, "GET /photos/a?partNumber=1", &["Range: bytes=0-1"], "").await;
     assert_eq!(code_of(&both), "InvalidRequest");
     put_behind(&open, "photos/empty").await;
     let empty = ask(&open, "GET /photos/empty?partNumber=1", &[], "").await;
     assert!(empty.starts_with("HTTP/1.1 20") && !empty.contains("content-range"), "{empty}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn notes_that_no_header_can_hold_are_left_out() {
+    let open = open_to_all().await;
+    let notes = [
+        ("content-language", "a\nb"),
+        ("content-type", "text/plain"),
+        ("x-amz-meta-A B", "1"),
+        ("x-amz-meta-ok", "2"),
+        ("x-amz-meta-bell", "\u{7}"),
+    ];
+    let notes = notes.map(|(name, text)| (name.to_owned(), text.to_owned()));
+    let notes = notes.into_iter().collect::<BTreeMap<_, _>>();
+    let options = PutOptions::default().noting(&notes).unwrap();
+    let name = ObjectName::new("photos/a").unwrap();
+    open.volume.put(&name, Cursor::new(b"hello".to_vec()), options).await.unwrap();
+    let answer = ask(&open, "GET /photos/a", &[], "").await;
+    assert!(answer.starts_with("HTTP/1.1 200") && body_of(&answer) == "hello", "{answer}");
+    assert!(answer.contains("content-type: text/plain"), "{answer}");
+    assert!(answer.contains("x-amz-meta-ok: 2") && !answer.contains("x-amz-meta-bell"), "{answer}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_with_control_characters_are_listed_by_their_numbers() {
+    let open = open_to_all().await;
+    let put = ask(&open, "PUT /photos/a%01%0Db", &[], "hello").await;
+    assert!(put.starts_with("HTTP/1.1 200"), "{put}");
+    let listing = ask(&open, "GET /photos?list-type=2", &[], "").await;
+    assert!(listing.contains("<Key>a&#x1;&#xD;b</Key>"), "{listing}");
+    let listing = ask(&open, "GET /photos?list-type=2&encoding-type=url", &[], "").await;
+    assert!(listing.contains("<Key>a%01%0Db</Key>"), "{listing}");
 }
 
 /// Spoils the manifests of a name on a disk.

@@ -131,6 +131,13 @@ pub struct ChangedFiles {
     pub gone: Vec<PathBuf>,
 }
 
+impl ChangedFiles {
+    /// Whether no file is new, changed or gone.
+    pub fn is_empty(&self) -> bool {
+        self.added.is_empty() && self.changed.is_empty() && self.gone.is_empty()
+    }
+}
+
 /// What an update will do, and what it will give up.
 #[derive(Debug)]
 #[non_exhaustive]

@@ -149,6 +149,18 @@ pub struct DoctorLine {
     pub executable_memory_error: Option<String>,
     /// The kernels that the processor can run.
     pub kernels: Vec<KernelEntry>,
+    /// The kernels for codes in words that the processor can run.
+    pub word_kernels: Vec<WordKernelEntry>,
+}
+
+/// A kernel for codes in words that this processor can run.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "word_kernel")]
+pub struct WordKernelEntry {
+    /// The name of the kernel.
+    pub name: &'static str,
+    /// Whether the kernel computes what the scalar kernel computes.
+    pub right: bool,
 }
 
 /// A kernel that this processor can run.

@@ -184,6 +184,21 @@ fn what_zfec_wrote_comes_back() {
 }
 
 #[test]
+fn hints_that_contradict_fragments_are_refused() {
+    let import = |hints: Hints| {
+        let set = Set { hints, ..zfec("tiny.txt", 10, 3) };
+        let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        set.write(from.path(), &[]);
+        set.import(from.path(), to.path()).map(drop)
+    };
+    let refused = import(Hints::default().code(spec("rdp:k=4"))).unwrap_err().to_string();
+    assert!(refused.contains("`code` is rdp:k=4"), "{refused}");
+    let refused = import(Hints::default().length(11)).unwrap_err().to_string();
+    assert!(refused.contains("`length` is 11, but the fragments say 10"), "{refused}");
+    import(Hints::default().length(10)).unwrap();
+}
+
+#[test]
 fn what_klauspost_wrote_comes_back() {
     klauspost("split.bin", 1001, 5, 3).expect_round_trip();
     klauspost("even", 400, 4, 2).expect_round_trip();

@@ -147,12 +147,20 @@ impl Tuning {
             && self.word_kernel.is_available()
     }
 
-    /// Keeps the tuning in the user's cache directory for later processes; returns its path.
+    /// Keeps the tuning in the user's cache directory for later processes; returns its path. Codes
+    /// that were measured on this machine earlier, and not now, keep their settings.
     ///
     /// # Errors
     /// If there is no cache directory, or if it cannot be written.
     pub fn remember(&self) -> io::Result<PathBuf> {
-        RememberedFolder::of_user().ok_or_else(no_directory)?.remember(NAME, self)
+        self.remember_in(&RememberedFolder::of_user().ok_or_else(no_directory)?)
+    }
+
+    fn remember_in(&self, memory: &RememberedFolder) -> io::Result<PathBuf> {
+        let earlier = Self::recall(memory, &self.processor).map(|earlier| earlier.codes);
+        let mut codes = earlier.unwrap_or_default();
+        codes.extend(self.codes.clone());
+        memory.remember(NAME, &Self { codes, ..self.clone() })
     }
 
     /// Deletes the remembered tuning; returns whether there was one.
@@ -311,6 +319,23 @@ mod tests {
         let arm = "processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n";
         assert_eq!(name_in(arm), format!("{} 0x41 0xd0c", std::env::consts::ARCH));
         assert_eq!(name_in(""), std::env::consts::ARCH);
+    }
+
+    #[test]
+    fn codes_that_were_measured_before_keep_their_settings() {
+        let folder = tempfile::tempdir().unwrap();
+        let memory = RememberedFolder::at(folder.path());
+        tuning().remember_in(&memory).unwrap();
+        let of_code = CodeTuning::new(Kernel::Scalar, Pass::Smart);
+        let codes = BTreeMap::from([("cauchy:k=4,m=2,w=3".to_owned(), of_code)]);
+        Tuning { codes: codes.clone(), threads: 2, ..tuning() }.remember_in(&memory).unwrap();
+        let both = Tuning::recall(&memory, "this one").unwrap();
+        assert_eq!((both.threads, both.codes.len()), (2, 2));
+        assert_eq!(both.packet(&"cauchy:k=6,m=3,w=4".parse().unwrap()), Some(2048));
+        // What was measured on another processor is forgotten.
+        let other = Tuning { processor: "another".to_owned(), codes, ..tuning() };
+        other.remember_in(&memory).unwrap();
+        assert_eq!(Tuning::recall(&memory, "another").unwrap().codes.len(), 1);
     }
 
     #[test]

@@ -82,15 +82,34 @@ impl<'a> ClusterNode<'a> {
 
     /// Marks the node, unless it bears the mark already.
     pub async fn mark(self) -> Result<()> {
-        let storage = self.storage();
-        match storage.read(READY, None).await {
-            Ok(found) if *found == *self.cluster.mark_of(self.node).as_bytes() => return Ok(()),
-            Ok(found) => return Err(foreign(storage, &self.cluster.setup.id, &found)),
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
+        if self.is_marked().await? {
+            return Ok(());
         }
         self.expect_empty().await?;
         self.write_mark().await
+    }
+
+    /// Whether the node bears its mark. Another mark is an error.
+    pub async fn is_marked(self) -> Result<bool> {
+        let storage = self.storage();
+        match storage.read(READY, None).await {
+            Ok(found) if *found == *self.cluster.mark_of(self.node).as_bytes() => Ok(true),
+            Ok(found) => Err(foreign(storage, &self.cluster.setup.id, &found)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Returns the error for a node that lacks its mark while `used` has files. With a mark it would
+    /// count as one on which nothing is missing, and a read could take an old version for the
+    /// newest.
+    pub fn has_lost_files(self, used: Self) -> Error {
+        let (lost, used) = (self.storage().name(), used.storage().name());
+        let message = format!(
+            "it lacks the mark of this volume while {used} is in use: it has lost its files, so it \
+             must be replaced, and not only marked"
+        );
+        Error::new(ErrorKind::Exists, message).at_node(lost)
     }
 
     /// Marks a node that joins the volume. It must not have any other file.

@@ -74,7 +74,12 @@ impl<'a> StageJob<'a> {
     /// If the object's code has no later stage.
     pub fn new(files: NameFiles<'a>, found: &FoundObject, is_deep: bool) -> Result<Self> {
         let object = found.sharded().filter(|object| object.layout.code().stages() > 1);
-        let one = || Error::parameters(format!("{} has a code of one stage", files.name));
+        let one = || {
+            Error::parameters(match found.sharded() {
+                Some(_) => format!("{} has a code of one stage", files.name),
+                None => format!("{} is kept in its manifests, so it has no stages", files.name),
+            })
+        };
         Ok(Self {
             files,
             object: object.ok_or_else(one)?,

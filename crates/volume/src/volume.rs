@@ -542,13 +542,34 @@ impl Volume {
     /// Marks all nodes as nodes of this volume. Nodes that bear the mark already stay as they are.
     ///
     /// # Errors
-    /// If a node cannot be written to, belongs to another volume, or is not empty.
+    /// If a node cannot be written to, belongs to another volume, or is not empty; or if it lacks
+    /// the mark while others have files: it has lost them, and must be filled first
+    /// ([`ErrorKind::Exists`]).
     pub async fn mark_nodes(&self) -> Result<()> {
+        self.expect_none_lost().await?;
         // One after the other: if two nodes are one place, the second has the mark of the first.
         for node in ClusterNode::all(&self.cluster) {
             node.mark().await?;
         }
         Ok(())
+    }
+
+    /// Checks that no node lacks the mark while nodes that bear it have files.
+    async fn expect_none_lost(&self) -> Result<()> {
+        let (mut unmarked, mut is_used) = (None, None);
+        for node in ClusterNode::all(&self.cluster) {
+            match node.is_marked().await? {
+                false => unmarked = unmarked.or(Some(node)),
+                true if is_used.is_none() => {
+                    is_used = node.expect_empty().await.is_err().then_some(node);
+                }
+                true => {}
+            }
+        }
+        match (unmarked, is_used) {
+            (Some(lost), Some(used)) => Err(lost.has_lost_files(used)),
+            _ => Ok(()),
+        }
     }
 
     /// Marks a node that joins the volume. It must be empty, but for its mark: what an earlier

@@ -220,6 +220,16 @@ fn answer(error: &clap::Error, arguments: &[OsString]) -> Option<StyledStr> {
             let missing = error.get(ContextKind::InvalidArg)?.to_string();
             (!missing.contains("<VOLUME>")).then(|| (*flag).into())
         }
+        // clap would put the value after all options, where it is no value of one.
+        ErrorKind::UnknownArgument
+            if error
+                .get(ContextKind::Suggested)
+                .is_some_and(|tip| tip.to_string().contains("as a value, use '-- ")) =>
+        {
+            let word = text(error, ContextKind::InvalidArg)?;
+            let how = "a value of an option is written --OPTION=VALUE, and a file whose name begins with a dash";
+            Some(format!("{how} ./{word}").into())
+        }
         // A folder that follows the volume file is meant as a node.
         ErrorKind::UnknownArgument if is_command(arguments, &["volume", "init"]) => {
             let folder = text(error, ContextKind::InvalidArg)?;

@@ -30,9 +30,9 @@ and folders, lost parity files. Small files share blocks. Names, modes, times, l
 and folders are protected, too. Links are not followed.
 
 The root of a protection is the folder that is given, or the deepest folder that has all PATHs in \
-it. `verify`, `repair` and `info` take the root, the folders of its parity, or both; a protected \
-file or folder, even one that is gone, stands for that part. Parity lies in `.paritas` in the \
-root, or in the folders given with --parity-dir: give one for each disk; if a disk is lost, each \
+it. `verify`, `repair` and `info` take the root or, with --parity-dir, the folders of its parity, \
+alone or with the root; a protected file or folder, even one that is gone, stands for that part. \
+Parity lies in `.paritas` in the root, or in the folders given with --parity-dir: give one for each disk; if a disk is lost, each \
 parity block on the other disks still repairs one block. Names of parity files begin with LABEL. \
 Other protections of the same files may have other labels.
 

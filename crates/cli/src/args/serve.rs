@@ -69,9 +69,11 @@ pub struct Serve {
     /// Leave repairs, promotions and scrubs to others.
     #[arg(long)]
     pub no_upkeep: bool,
-    /// How the log is written to standard error.
-    #[arg(long, value_enum, value_name = "FORM", default_value_t = LogForm::Lines, hide_short_help = true)]
-    pub log: LogForm,
+    /// How the log is written to standard error [default: lines, or json with --json].
+    ///
+    /// With --quiet, it has errors alone.
+    #[arg(long, value_enum, value_name = "FORM", hide_short_help = true)]
+    pub log: Option<LogForm>,
     /// The load that upkeep may put on nodes.
     #[command(flatten)]
     pub background: Background,

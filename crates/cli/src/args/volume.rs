@@ -305,7 +305,7 @@ pub struct Get {
     /// The file to write, - for standard output, or a folder.
     ///
     /// If the path is a folder, or ends with /, the file in it is named after the last part of
-    /// NAME. With --recursive, a folder. Folders are created if they do not exist.
+    /// NAME. With --recursive, a folder. Such folders are created if they do not exist.
     #[arg(value_name = "FILE|DIR")]
     pub file: PathBuf,
     /// Get all objects whose names begin with PREFIX and /.

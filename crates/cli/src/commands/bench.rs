@@ -23,6 +23,7 @@ use crate::args::choices::{OrderName, named, word};
 use crate::args::codes::CostName;
 use crate::args::machine::{Align, Bench, Operation, Sweep};
 use crate::commands::Outcome;
+use crate::commands::packet_rule::expect_packets;
 use crate::commands::schedule::stage_range;
 use crate::exit::{Exit, Failure};
 use crate::output::{Output, counted};
@@ -63,6 +64,7 @@ pub fn run(args: &Bench, output: &Output) -> Outcome {
         }
         None => bench(code, args, output)?,
         Some(Sweep::Packet) => {
+            expect_packets(&code, "--sweep packet")?;
             for packet in packets(&code, args.set) {
                 bench(code.clone(), &Bench { packet, ..args.clone() }, output)?;
             }

@@ -183,6 +183,16 @@ fn list(family: &Family, output: &Output) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Refuses `-`, which would be a file of that name: standard output has the description.
+fn expect_file(svg: &std::path::Path) -> Result<(), Failure> {
+    match svg.as_os_str() == "-" {
+        true => Err(Failure::arguments(
+            "--svg takes a file; got `-` (write ./- for a file of that name)",
+        )),
+        false => Ok(()),
+    }
+}
+
 fn describe(spec: &Spec, args: &Codes, output: &Output) -> Result<(), Failure> {
     let code = Code::new(spec)?;
     let figures = Figures::of(&code);
@@ -195,6 +205,7 @@ fn describe(spec: &Spec, args: &Codes, output: &Output) -> Result<(), Failure> {
         expect_printable(&code, &figures)?;
     }
     if let Some(path) = &args.svg {
+        expect_file(path)?;
         picture::write(&code, path, args.force)?;
     }
     let row = |cell| row_text(&code, cell, "0", "1", "");

@@ -77,7 +77,10 @@ fn expect_free(path: &Path, force: bool) -> Result<(), Failure> {
 
 fn one(object: &Object, out: &Path, args: &Decode, output: &Output) -> Outcome {
     let target = match out.as_os_str() == "-" {
-        true => DecodeTarget::Writer(Box::new(std::io::stdout())),
+        true => {
+            output::expect_open_stdout()?;
+            DecodeTarget::Writer(Box::new(std::io::stdout()))
+        }
         false => FileTarget::new(out)
             .force(args.force)
             .sync(args.work.is_synced())

@@ -1,8 +1,8 @@
 //! `paritas doctor`: shows what this machine offers, and checks every kernel.
 
-use paritas::research::can_compile;
+use paritas::research::{WordKernel, can_compile};
 use paritas::{Code, Codec, CodecOptions, DEFAULT_PACKET, Kernel, KernelChoice};
-use paritas_report::machine::{DoctorLine, KernelEntry};
+use paritas_report::machine::{DoctorLine, KernelEntry, WordKernelEntry};
 use paritas_tune::Tuning;
 
 use crate::commands::Outcome;
@@ -13,10 +13,13 @@ use crate::output::{Output, counted};
 pub fn run(output: &Output) -> Outcome {
     let kernels: Vec<Finding> =
         Kernel::available().map(Finding::of).collect::<Result<_, paritas::Error>>()?;
+    let word_kernels: Vec<WordFinding> =
+        WordKernel::available().map(WordFinding::of).collect::<Result<_, paritas::Error>>()?;
     let compiling = can_compile();
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let tuning = Tuning::remembered();
     let chosen = tuning.map_or_else(|| Kernel::best(DEFAULT_PACKET), |tuning| tuning.kernel);
+    let chosen_for_words = tuning.map_or_else(WordKernel::best, |tuning| tuning.word_kernel);
     let line = DoctorLine {
         version: env!("CARGO_PKG_VERSION"),
         architecture: std::env::consts::ARCH,
@@ -27,6 +30,7 @@ pub fn run(output: &Output) -> Outcome {
         executable_memory: compiling.is_ok(),
         executable_memory_error: compiling.as_ref().err().map(ToString::to_string),
         kernels: kernels.iter().map(Finding::entry).collect(),
+        word_kernels: word_kernels.iter().map(WordFinding::entry).collect(),
     };
     output.result(line, || {
         let mut text = format!(
@@ -46,17 +50,44 @@ pub fn run(output: &Output) -> Outcome {
             None => "  not tuned: built-in defaults are used (see paritas tune)\n",
         });
         kernels.iter().for_each(|finding| text.push_str(&finding.line(chosen)));
+        word_kernels.iter().for_each(|finding| text.push_str(&finding.line(chosen_for_words)));
         text
     });
-    expect_right(&kernels)
+    let packets = kernels.iter().find(|finding| !finding.right).map(|found| found.kernel.name());
+    let words = word_kernels.iter().find(|finding| !finding.right).map(|found| found.kernel.name());
+    expect_none_wrong(packets.or(words))
 }
 
-fn expect_right(kernels: &[Finding]) -> Outcome {
-    match kernels.iter().find(|finding| !finding.right) {
+fn expect_none_wrong(kernel: Option<&str>) -> Outcome {
+    match kernel {
         None => Ok(Exit::Done),
-        Some(Finding { kernel, .. }) => Err(Failure::internal(format!(
+        Some(kernel) => Err(Failure::internal(format!(
             "the {kernel} kernel computes wrong results on this processor; use --kernel to avoid it"
         ))),
+    }
+}
+
+/// The result of checking a kernel for codes in words.
+struct WordFinding {
+    kernel: WordKernel,
+    right: bool,
+}
+
+impl WordFinding {
+    fn of(kernel: WordKernel) -> Result<Self, paritas::Error> {
+        let encode =
+            |kernel| encode("isal-cauchy:k=10,m=4", CodecOptions::default().word_kernel(kernel));
+        Ok(Self { kernel, right: encode(kernel)?.0 == encode(WordKernel::Scalar)?.0 })
+    }
+
+    fn entry(&self) -> WordKernelEntry {
+        WordKernelEntry { name: self.kernel.name(), right: self.right }
+    }
+
+    fn line(&self, chosen: WordKernel) -> String {
+        let verdict = if self.right { "computes right" } else { "COMPUTES WRONG" };
+        let mark = if self.kernel == chosen { "  (chosen for codes in words)" } else { "" };
+        format!("  kernel {}: {verdict}{mark}\n", self.kernel.name())
     }
 }
 
@@ -70,6 +101,8 @@ struct Finding {
 
 impl Finding {
     fn of(kernel: Kernel) -> Result<Self, paritas::Error> {
+        let encode =
+            |kernel| encode("10+4", CodecOptions::default().kernel(KernelChoice::Only(kernel)));
         let (parity, fallback) = encode(kernel)?;
         let right = parity == encode(Kernel::Scalar)?.0;
         Ok(Self { kernel, right, fallback })
@@ -98,11 +131,13 @@ impl Finding {
     }
 }
 
-/// Encodes some data with a kernel. Returns the parity, and the reason if another kernel ran in its
-/// place.
-fn encode(kernel: Kernel) -> Result<(Vec<Vec<u8>>, Option<String>), paritas::Error> {
-    let options = CodecOptions::default().kernel(KernelChoice::Only(kernel));
-    let codec = Codec::with_options(Code::new(&"10+4".parse()?)?, options)?;
+/// Encodes some data with a code of ten data nodes and four parity nodes. Returns the parity, and
+/// the reason if another kernel ran than the options name.
+fn encode(
+    code: &str,
+    options: CodecOptions,
+) -> Result<(Vec<Vec<u8>>, Option<String>), paritas::Error> {
+    let codec = Codec::with_options(Code::new(&code.parse()?)?, options)?;
     let length = 33 * codec.strip();
     let data: Vec<Vec<u8>> = (0..10_usize)
         .map(|node| (0..length).map(|i| (i % 251 * 7 + node * 31) as u8).collect())

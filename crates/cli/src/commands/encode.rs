@@ -63,13 +63,16 @@ fn packet(args: &Encode, code: &Code, plan: PlanOptions) -> Result<Option<usize>
     match args.packet {
         None => Ok(None),
         Some(PacketChoice::Bytes(bytes)) => Ok(Some(bytes)),
-        Some(PacketChoice::Tuned) => match paritas_tune::packet(code.spec()) {
-            Some(bytes) => Ok(Some(bytes)),
-            None => Err(Failure::arguments(format!(
-                "--packet tuned: nothing was measured for {0}; run `paritas tune {0}`",
-                code.spec()
-            ))),
-        },
+        Some(PacketChoice::Tuned) => {
+            packet_rule::expect_packets(code, "--packet tuned")?;
+            let untuned = || {
+                Failure::arguments(format!(
+                    "--packet tuned: nothing was measured for {0}; run `paritas tune {0}`",
+                    code.spec()
+                ))
+            };
+            paritas_tune::packet(code.spec()).map(Some).ok_or_else(untuned)
+        }
         Some(PacketChoice::Rule) => packet_rule::for_encoding(code, plan).map(Some),
     }
 }

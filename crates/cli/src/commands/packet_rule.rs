@@ -58,12 +58,7 @@ impl Packets {
 /// Returns the rule's packet for this processor's first-level cache and for encoding with `code`,
 /// planned with `options`.
 pub fn for_encoding(code: &Code, options: PlanOptions) -> Result<usize, Failure> {
-    let spec = code.spec();
-    if code.graph().is_some() || code.symbols().is_some() {
-        return Err(Failure::arguments(format!(
-            "--packet rule needs a code in packets; got {spec}, whose bytes do not depend on packets"
-        )));
-    }
+    expect_packets(code, "--packet rule")?;
     let plan = code.schedule_with(&code.stored(Role::Data), &code.made_in(1), options)?;
     let first = caches().into_iter().find(|cache| cache.level == 1);
     let first = first.ok_or_else(|| {
@@ -73,4 +68,15 @@ pub fn for_encoding(code: &Code, options: PlanOptions) -> Result<usize, Failure>
         )
     })?;
     Ok(packet_by_rule(packets(&plan, code), first.bytes))
+}
+
+/// Refuses a flag about packets for a code that has none.
+pub fn expect_packets(code: &Code, flag: &str) -> Result<(), Failure> {
+    if code.graph().is_some() || code.symbols().is_some() {
+        return Err(Failure::arguments(format!(
+            "{flag} needs a code in packets; got {}, whose bytes do not depend on packets",
+            code.spec()
+        )));
+    }
+    Ok(())
 }

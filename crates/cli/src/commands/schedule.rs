@@ -1,5 +1,6 @@
 //! `paritas schedule`: shows what a schedule does and costs.
 
+use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::time::Instant;
 
@@ -14,7 +15,7 @@ use paritas_report::codes::{
     CutWord, InstructionsFields, RunPartEntry, RunsEntry, ScheduleLine, SearchEntry,
 };
 
-use crate::args::choices::{named, word};
+use crate::args::choices::{OrderName, PassName, named, word};
 use crate::args::codes::{CostName, Schedule, Switch};
 use crate::commands::Outcome;
 use crate::commands::packet_rule::Packets;
@@ -26,6 +27,9 @@ pub fn run(args: &Schedule, output: &Output) -> Outcome {
     if args.weight.is_some() && args.cost != CostName::Weighted {
         return Err(Failure::arguments("--weight needs --cost weighted"));
     }
+    if args.fewest_reads && args.erase.is_empty() && !args.worst_loss {
+        return Err(Failure::arguments("--fewest-reads needs --erase or --worst-loss"));
+    }
     let (kernel, machine) = compiled(args)?;
     let options = PlanOptions::default()
         .pass(args.pass().into())
@@ -35,6 +39,7 @@ pub fn run(args: &Schedule, output: &Output) -> Outcome {
         .reads(if args.fewest_reads { Reads::Fewest } else { Reads::Any })
         .bytes(args.bytes);
     let (code, search) = code(args, options, output)?;
+    expect_effect(args, &code)?;
     let stage = stage(&code, args)?;
     let erased = erased(&code, args, stage, options)?;
     let (have, want) = question(&code, &erased, stage)?;
@@ -42,18 +47,36 @@ pub fn run(args: &Schedule, output: &Output) -> Outcome {
     let plan = code.schedule_with(&have, &want, options)?;
     // The time is left out of a search's report, so that two reports can be compared byte for byte.
     let seconds = search.is_none().then(|| start.elapsed().as_secs_f64());
-    if args.asm && code.graph().is_some() {
-        let spec = code.spec();
-        return Err(Failure::arguments(format!(
-            "--asm: schedules of LT codes are not compiled; got {spec}"
-        )));
-    }
     let runs = runs(args, &code, options, (&have, &want))?;
     let executed = executed(&plan, &code, machine)?;
     let report =
         Report { args, stage, erased, code, plan, search, seconds, runs, kernel, executed };
     output.result(report.line()?, || report.text());
     Ok(Exit::Done)
+}
+
+/// Refuses options that mean nothing for an LT code: its graph is solved in one way, and its
+/// schedules run over whole blocks.
+fn expect_effect(args: &Schedule, code: &Code) -> Result<(), Failure> {
+    let given = [
+        ("--pass", args.pass != PassName::Slp),
+        ("--order", args.order != OrderName::Parity),
+        ("--cost", args.cost != CostName::Total),
+        ("--rounds", args.rounds.is_some()),
+        ("--fewest-reads", args.fewest_reads),
+        ("--bytes", args.bytes.is_some()),
+        ("--set", args.set.is_some()),
+        ("--align", args.align.is_some()),
+        ("--kernel", args.kernel.is_some()),
+        ("--asm", args.asm),
+    ];
+    match given.iter().find(|(_, is_given)| *is_given && code.graph().is_some()) {
+        Some((flag, _)) => Err(Failure::arguments(format!(
+            "{flag} has no effect on {}; schedules of LT codes run over whole blocks",
+            code.spec()
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// Returns the compiled kernel for fused schedules, whose instructions are counted and listed.
@@ -392,7 +415,8 @@ fn erased(
     options: PlanOptions,
 ) -> Result<Vec<usize>, Failure> {
     if !args.worst_loss {
-        return Ok(args.erase.clone());
+        let named: BTreeSet<usize> = args.erase.iter().copied().collect();
+        return Ok(named.into_iter().collect());
     }
     let spec = code.spec();
     if code.graph().is_some() {
@@ -431,10 +455,12 @@ fn question(code: &Code, erased: &[usize], stage: u8) -> Result<(CellSet, CellSe
         let first = || (data, code.made_in(1));
         return Ok(code.promotion(stage).map_or_else(first, |later| (later.reads, later.makes)));
     }
-    let nodes = code.node_count();
+    let nodes = code.nodes_at(stage).len();
     if let Some(node) = erased.iter().find(|&&node| node >= nodes) {
+        let after =
+            if stage < code.stages() { format!(" after stage {stage}") } else { String::new() };
         return Err(Failure::arguments(format!(
-            "--erase must name nodes 0 to {} of {}; got {node}",
+            "--erase must name nodes 0 to {} of {}{after}; got {node}",
             nodes - 1,
             code.spec()
         )));

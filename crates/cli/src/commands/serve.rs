@@ -21,7 +21,7 @@ use crate::output::Output;
 
 /// Serves until the user ends it.
 pub fn run(args: &Serve, output: &Output) -> Outcome {
-    begin_log(args.log);
+    begin_log(args, output);
     let keys = match &args.keys {
         Some(file) => Keys::read(file)?,
         None => Keys::open(),
@@ -94,9 +94,13 @@ fn look_after(
     })
 }
 
-/// Begins the log, on standard error. Each request has one line, even if it is refused.
-fn begin_log(form: LogForm) {
-    let ours = Targets::new().with_default(LevelFilter::INFO).with_target("s3s", LevelFilter::OFF);
+/// Begins the log, on standard error. Each request has one line, even if it is refused; a quiet log
+/// has errors alone. Beside results in JSON, it is in JSON, too.
+fn begin_log(args: &Serve, output: &Output) {
+    let least = if output.is_quiet() { LevelFilter::ERROR } else { LevelFilter::INFO };
+    let by_default = if output.is_json() { LogForm::Json } else { LogForm::Lines };
+    let form = args.log.unwrap_or(by_default);
+    let ours = Targets::new().with_default(least).with_target("s3s", LevelFilter::OFF);
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_target(false);
     let registry = tracing_subscriber::registry().with(ours);
     match form {

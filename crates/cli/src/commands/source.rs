@@ -5,6 +5,8 @@ use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 
 use paritas_shards::{Attributes, Shown};
+#[cfg(unix)]
+use rustix::fs::OFlags;
 
 use crate::commands::leftovers::quoted;
 use crate::exit::Failure;
@@ -91,8 +93,8 @@ fn is_device(_file: &Metadata) -> bool {
     false
 }
 
-/// Refuses standard input that was closed when the process began (`<&-`): it would be stored as an
-/// object without bytes.
+/// Refuses standard input that was closed when the process began (`<&-`), or is open for writing
+/// alone: it would be stored as an object without bytes.
 #[cfg(unix)]
 fn expect_open_input() -> Result<(), Failure> {
     if crate::output::was_closed(&io::stdin()) {
@@ -101,6 +103,10 @@ fn expect_open_input() -> Result<(), Failure> {
              give an empty file",
         );
         return Err(Failure::io("reading standard input", &closed));
+    }
+    if crate::output::is_opened_for(&io::stdin(), OFlags::WRONLY) {
+        let written = io::Error::other("it is open for writing alone");
+        return Err(Failure::io("reading standard input", &written));
     }
     Ok(())
 }

@@ -75,6 +75,8 @@ fn the_worst_loss_has_the_longest_schedule() {
         let report = schedule(&["4+2", "--pass", "smart", "--erase", lost]);
         totals.push((report["total"].as_u64().unwrap(), report["erased"].clone()));
     }
+    let twice = schedule(&["4+2", "--pass", "smart", "--erase", "1,0,1"]);
+    assert_eq!((twice["total"].as_u64().unwrap(), twice["erased"].clone()), totals[0]);
     let most = totals.iter().map(|(total, _)| *total).max().unwrap();
     assert_eq!(worst["total"], most);
     let first = totals.iter().find(|(total, _)| *total == most).unwrap();

@@ -785,3 +785,48 @@ fn many_paths_of_one_protection() {
     let verify = run(&all).expect(exit::DONE);
     assert_eq!(verify.text().matches(": intact").count(), 2, "{verify}");
 }
+
+/// A script that protects after a disk was mounted elsewhere does not make all parity twice.
+#[test]
+fn a_root_that_was_renamed_is_protected_already() {
+    let yard = Yard::protected(&[]);
+    let moved = yard.folder.path().join("moved");
+    fs::rename(yard.root(), &moved).unwrap();
+    let again = run(args!["protect", &moved]).expect(exit::ARGUMENTS);
+    assert!(again.stderr.contains("is protected already"), "{again}");
+    run(args!["protect", &moved, "--name", "another"]).expect(exit::DONE);
+    run(args!["verify", &moved]).expect(exit::DONE);
+}
+
+#[test]
+fn a_root_that_does_not_exist_is_told_so_by_every_command() {
+    let yard = Yard::new();
+    let none = yard.folder.path().join("none");
+    for arguments in
+        [args!["protect", &none].to_vec(), args!["protect", "--update", &none].to_vec()]
+    {
+        let refused = run(&arguments).expect(exit::IO);
+        assert!(refused.stderr.contains("No such file or directory"), "{refused}");
+    }
+}
+
+#[test]
+fn a_repair_that_fails_says_so_even_if_it_is_quiet() {
+    let yard = Yard::protected(&["--redundancy", "1%"]);
+    fs::remove_file(yard.photo("a.jpg")).unwrap();
+    let quiet = run(args!["repair", yard.root(), "--quiet"]).expect(exit::LOST);
+    assert!(quiet.stdout.is_empty() && quiet.stderr.contains("is beyond repair"), "{quiet}");
+    let json = run(args!["repair", yard.root(), "--json"]).expect(exit::LOST);
+    assert_eq!(json.error()["kind"], "lost", "{json}");
+}
+
+/// New permissions are in the catalogue, and need no parity of files.
+#[test]
+fn an_update_says_that_no_bytes_have_changed() {
+    let yard = Yard::protected(&[]);
+    fs::set_permissions(yard.photo("z"), Permissions::from_mode(0o600)).unwrap();
+    let dry = run(args!["protect", "--update", yard.root(), "--dry-run"]).expect(exit::DONE);
+    assert!(dry.text().contains("attributes, links and folders would be noted"), "{dry}");
+    let update = run(args!["protect", "--update", yard.root()]).expect(exit::DONE);
+    assert!(update.text().contains("no file's bytes have changed"), "{update}");
+}

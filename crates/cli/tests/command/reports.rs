@@ -700,6 +700,9 @@ fn bench_and_every_kernel_of_doctor() {
     let kernels: Vec<&str> =
         doctor["kernels"].as_array().unwrap().iter().map(|k| k["name"].as_str().unwrap()).collect();
     assert!(kernels.contains(&"scalar"));
+    let words = doctor["word_kernels"].as_array().unwrap();
+    assert!(words.iter().any(|kernel| kernel["name"] == "words-scalar"));
+    assert!(words.iter().all(|kernel| kernel["right"] == true), "{doctor}");
     assert!(kernels.contains(&doctor["kernel"].as_str().unwrap()));
     for operation in ["encode", "decode", "update"] {
         for kernel in kernels.iter().chain(&["auto"]) {

@@ -103,6 +103,23 @@ impl Hints {
         Ok(Code::new(spec)?)
     }
 
+    /// Refuses facts that contradict those that fragments state themselves.
+    fn expect_agreement(&self, survey: &Survey) -> Result<()> {
+        let Survey { code, layout, .. } = survey;
+        let given = self.code.as_ref().map(Code::new).transpose()?;
+        match (given, self.length) {
+            (Some(given), _) if given.spec() != code.spec() => {
+                let why = format!("is {}, but the fragments are of {}", given.spec(), code.spec());
+                Err(unmeant(&["code"], &why))
+            }
+            (_, Some(length)) if length != layout.length => {
+                let why = format!("is {length}, but the fragments say {}", layout.length);
+                Err(unmeant(&["length"], &why))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Refuses facts that a format's fragments do not have.
     fn expect_meant_for(&self, format: Format) -> Result<()> {
         match self.cell.is_some() && format != Format::Hdfs {
@@ -112,7 +129,7 @@ impl Hints {
     }
 }
 
-/// Returns the error for a fact that was given and means nothing.
+/// Returns the error for a fact that was given and is wrong or means nothing.
 fn unmeant(field: &'static [&'static str; 1], why: &str) -> Error {
     Error::parameters(format!("`{}` {why}", field[0])).naming(field)
 }
@@ -182,6 +199,7 @@ pub fn import(
     let files = regular_files(paths)?;
     refuse_shards(&files)?;
     let survey = format.foreign().survey(&files, hints)?;
+    hints.expect_agreement(&survey)?;
     allow_open_files(survey.files.len());
     let files = survey.files.into_iter().map(|path| path.map(Fragment::open).transpose());
     let files = files.collect::<Result<Vec<_>>>()?;

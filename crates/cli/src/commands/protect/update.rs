@@ -29,6 +29,9 @@ pub fn run(args: &Protect, output: &Output) -> Outcome {
     let mut worst = Worst::default();
     found.failures.drain(..).for_each(|failure| worst.note(Err(failure), output));
     if let Some(path) = found.others.first() {
+        if let Err(error) = path.symlink_metadata() {
+            return Err(Failure::io(format!("opening {}", shown(path)), &error));
+        }
         let message = format!(
             "{} is not protected yet; leave out --update, or if its parity is elsewhere, name \
              the folder of the parity instead",
@@ -126,6 +129,10 @@ fn foretold_text(
     let mut text = match plan.updated {
         _ if plan.refusal().is_some() => format!("{}: not updated", title(protection)),
         Updated::Nothing => return format!("{}: nothing has changed", title(protection)),
+        Updated::Layer if plan.files.is_empty() => format!(
+            "{}: changes of names, attributes, links and folders would be noted",
+            title(protection)
+        ),
         Updated::Layer => format!("{}: parity would be added", title(protection)),
         Updated::Anew => format!("{}: all parity would be made anew", title(protection)),
     };
@@ -161,6 +168,9 @@ fn changes(updated: UpdateWord, kept: u64, files: &ChangedFiles) -> ChangesField
 fn text(protection: &Protection, report: &UpdateReport, verbose: bool) -> String {
     let how = match report.updated {
         Updated::Nothing => return format!("{}: nothing has changed", title(protection)),
+        Updated::Layer if report.files.is_empty() => {
+            "no file's bytes have changed; other changes of names, attributes, links and folders are noted"
+        }
         Updated::Layer => "parity added for what is new",
         Updated::Anew => "all parity made anew",
     };

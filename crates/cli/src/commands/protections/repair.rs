@@ -40,6 +40,10 @@ pub fn run(protection: &Protection, args: &Repair, output: &Output) -> Result<En
         output.result(line, || text(protection, &report, state, args));
     }
     match report.failed.first() {
+        None if state == EndState::Lost => {
+            let message = format!("{} is beyond repair", title(protection));
+            Err(Failure { exit: Exit::Lost, message })
+        }
         None => Ok(state),
         Some(first) => {
             let message = format!(

@@ -22,7 +22,7 @@ pub async fn run(args: &Init, output: &Output) -> Outcome {
         None => read(&args.volume).await?,
     };
     let volume = super::open(&args.volume)?;
-    volume.mark_nodes().await.map_err(|error| unmarked(&args.volume, error.into()))?;
+    volume.mark_nodes().await.map_err(|error| unmarked(args, error.into()))?;
     let warnings = warnings(&volume, &probes);
     warnings.iter().for_each(|warning| output.warn(warning));
     tell(&args.volume, &config, &volume, &probes, &warnings, output);
@@ -111,12 +111,15 @@ fn by_node<'a>(
 }
 
 /// Tells how to go on after a node could not be marked.
-fn unmarked(path: &Path, failure: Failure) -> Failure {
-    let path = shown(path);
-    let message = format!(
-        "{}; {path} is written: once this is mended, `paritas volume init {path}` prepares its nodes",
-        failure.message
-    );
+fn unmarked(args: &Init, failure: Failure) -> Failure {
+    let path = shown(&args.volume);
+    let next = match args.code {
+        Some(_) => format!(
+            "{path} is written: once this is mended, `paritas volume init {path}` prepares its nodes"
+        ),
+        None => format!("`paritas volume status {path}` says what each node needs"),
+    };
+    let message = format!("{}; {next}", failure.message);
     Failure { message, ..failure }
 }
 

@@ -185,7 +185,8 @@ impl Drained {
                  volume drain {path} {node}` again when the put is done, or after that day"
             ),
             (false, false) => format!(
-                "not all objects are in order: run `paritas volume drain {path} {node}` again"
+                "not all objects are in order: repair them, or remove those that are lost, then run \
+                 `paritas volume drain {path} {node}` again"
             ),
         };
         format!("{node}: {moved}\n  {next}")

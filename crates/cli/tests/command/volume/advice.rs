@@ -92,6 +92,27 @@ fn closed_output_is_refused() {
     }
 }
 
+/// With a mark, a node that lost its files would vouch for old versions.
+#[test]
+fn a_node_that_lost_its_files_is_not_only_marked() {
+    let tank = Tank::new(3, "2+1");
+    // As after an interrupted `init`: the nodes are empty, and one lacks its mark.
+    let empty = |disk: &Path| {
+        fs::remove_dir_all(disk).unwrap();
+        fs::create_dir(disk).unwrap();
+    };
+    empty(&tank.disk(1));
+    tank.run("init", &[]).expect(exit::DONE);
+    tank.put("object", b"bytes");
+    empty(&tank.disk(1));
+    let init = tank.run("init", &[]).expect(exit::ARGUMENTS);
+    assert!(init.stderr.contains("it must be replaced, and not only marked"), "{init}");
+    assert!(init.stderr.contains("volume status"), "{init}");
+    assert_eq!(fs::read_dir(tank.disk(1)).unwrap().count(), 0);
+    tank.run("replace", &args!["node2"]).expect(exit::DONE);
+    tank.run("init", &[]).expect(exit::DONE);
+}
+
 #[test]
 fn an_object_is_written_into_a_folder_under_the_last_part_of_its_name() {
     let tank = Tank::new(3, "2+1");

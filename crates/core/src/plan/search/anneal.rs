@@ -57,7 +57,9 @@ pub(super) fn search(run: &SearchRun<'_>, annealing: Annealing) -> Result<FoundM
 
 /// Returns the error for a search that ended before its first evaluation.
 pub(super) fn nothing() -> Error {
-    Error::parameters("the search ended before a matrix was looked at; give it more evaluations")
+    Error::parameters(
+        "the search ended before a matrix was looked at; give it more evaluations or more time",
+    )
 }
 
 type Best = (Figure, Cost, Points);
