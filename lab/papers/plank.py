@@ -251,7 +251,7 @@ EXPERIMENTS = [
                "A quick run counts all codes as well."),
     *(
         Experiment("plank", f"{operation}-{k}-{m}", f"{operation.capitalize()} [{k},{m}], all codes", Kind.TIMED,
-                   "fraction of the roofline", (15, 1340) if operation == "encode" else (10, 800), points=all_codes(k, m, operation), about=ABOUT)
+                   "fraction of the roofline", (15, 1080) if operation == "encode" else (10, 500), points=all_codes(k, m, operation), about=ABOUT)
         for operation in ("encode", "decode") for k, m in SHAPES
     ),
     *(

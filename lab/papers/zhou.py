@@ -234,7 +234,7 @@ EXPERIMENTS = [
     ),
     Experiment(
         "zhou", "table-3.1-speed", "Gains in speed by S-CO and V-XOR", Kind.TIMED, "percent faster than the baseline",
-        (35, 300), points=by_row("zhou-table-3.1", gains), printed="zhou-table-3.1", comparable=False,
+        (35, 560), points=by_row("zhou-table-3.1", gains), printed="zhou-table-3.1", comparable=False,
         about="The baseline is run as theirs: 64-bit XORs of two operands over whole packets (packetwise64), sized by "
         "rule (3.1) for the first-level cache here. S-CO orders the operations by data; word by word is the second "
         "algorithm of Luo, Xu and Plank. V-XOR widens the XORs to 256 bits. Copies have the same width as XORs; theirs "

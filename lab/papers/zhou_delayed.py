@@ -151,7 +151,7 @@ EXPERIMENTS = [
         about="Both read the same. The figure of the regenerating code is the least number of symbols that its nodes can have, by (4.2), a theorem of Balaji and Kumar that is not proved here.",
     ),
     Experiment(
-        "zhou", "delayed", "Speeds of delayed parity", Kind.TIMED, "fraction of the roofline", (30, 300),
+        "zhou", "delayed", "Speeds of delayed parity", Kind.TIMED, "fraction of the roofline", (30, 480),
         points=lambda effort: [Point(shape, lambda shape=shape: phases(shape, effort)) for shape in rows("zhou-table-4.3")],
         about="Two-operand XORs of 256 bits over whole packets by rule (3.1), weighted matching. DPG in words is over ISA-L's code, best "
         "word kernel. enc makes the first stage, gen the second; dec1 and dec2 restore as many nodes as may be lost after each.",

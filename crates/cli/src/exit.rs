@@ -142,7 +142,7 @@ pub fn require_folder(flag: &str, folder: &Path) -> Result<(), Failure> {
     if folder.is_dir() {
         return Ok(());
     }
-    let (folder, exists) = (shown(folder), folder.exists());
+    let (folder, exists) = (shown(folder), without_slash(folder).exists());
     Err(Failure::arguments(match exists {
         true => format!("{flag} {folder} is not a folder"),
         false => {
@@ -151,10 +151,14 @@ pub fn require_folder(flag: &str, folder: &Path) -> Result<(), Failure> {
     }))
 }
 
+/// Returns a path without the slash at its end, with which the system would not find a file.
+fn without_slash(path: &Path) -> PathBuf {
+    path.components().collect()
+}
+
 /// Creates the folder of `--out` if it does not exist. Refuses a path that is something else.
 pub fn make_out(folder: &Path) -> Result<NewFolders, Failure> {
-    // The system does not find a file by a path that ends with a slash.
-    let plain: PathBuf = folder.components().collect();
+    let plain = without_slash(folder);
     if plain.exists() && !plain.is_dir() {
         return Err(Failure::arguments(format!("--out {} is not a folder", shown(folder))));
     }

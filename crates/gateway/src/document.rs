@@ -1,4 +1,4 @@
-//! Documents of XML whose every character can be read.
+//! Documents of XML in which control characters are told.
 //!
 //! Keys may have characters that XML 1.0 cannot hold, such as U+0001: a client would refuse the whole
 //! document. And it reads a carriage return as a line feed, which is another key. S3 writes such

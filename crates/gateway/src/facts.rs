@@ -92,7 +92,7 @@ macro_rules! kept_headers {
 /// Puts the headers and checksums that notes have kept into an answer.
 macro_rules! answer_headers {
     ($output:expr, $notes:expr) => {{
-        let headers = $crate::facts::KeptHeaders::of($notes);
+        let headers = $crate::facts::KeptHeaders::of($notes).tellable();
         $output.cache_control = headers.cache_control;
         $output.content_disposition = headers.content_disposition;
         $output.content_encoding = headers.content_encoding;
@@ -119,21 +119,35 @@ macro_rules! answer_checksums {
 pub(crate) use {answer_checksums, answer_headers, kept_headers};
 
 impl KeptHeaders {
-    /// Returns the headers that notes have kept. Notes of other programs that no header can hold are
-    /// left out.
+    /// Leaves out what no header can hold, such as a type of content with a line feed that another
+    /// program has noted. (The adapter encodes the values of metadata.)
+    pub fn tellable(self) -> Self {
+        let tellable =
+            |text: Option<String>| text.filter(|text| HeaderValue::from_str(text).is_ok());
+        let has_name =
+            |name: &String| HeaderName::from_bytes(format!("{META}{name}").as_bytes()).is_ok();
+        let metadata = self.metadata.map(|mut metadata| {
+            metadata.retain(|name, _| has_name(name));
+            metadata
+        });
+        Self {
+            cache_control: tellable(self.cache_control),
+            content_disposition: tellable(self.content_disposition),
+            content_encoding: tellable(self.content_encoding),
+            content_language: tellable(self.content_language),
+            content_type: tellable(self.content_type),
+            metadata,
+            ..self
+        }
+    }
+
+    /// Returns the headers that notes have kept.
     pub fn of(notes: &Notes) -> Self {
-        let text = |name: &str| {
-            notes.get(name).filter(|text| HeaderValue::from_str(text).is_ok()).cloned()
-        };
+        let text = |name: &str| notes.get(name).cloned();
         let expires = text(EXPIRES);
         let date = |text: String| Timestamp::parse(TimestampFormat::HttpDate, &text).ok();
-        let meta = notes.keys().filter_map(|name| {
-            let key = name.strip_prefix(META)?;
-            let is_header = HeaderName::from_lowercase(name.as_bytes()).is_ok();
-            is_header.then_some(())?;
-            Some((key.to_owned(), text(name)?))
-        });
-        let meta: Metadata = meta.collect();
+        let meta = notes.iter().filter_map(|(name, text)| Some((name.strip_prefix(META)?, text)));
+        let meta: Metadata = meta.map(|(name, text)| (name.to_owned(), text.to_owned())).collect();
         Self {
             cache_control: text("cache-control"),
             content_disposition: text("content-disposition"),

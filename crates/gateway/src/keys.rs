@@ -66,7 +66,7 @@ struct KeyEntry {
 }
 
 impl KeyEntry {
-    /// Returns why no request could ever use the key.
+    /// Returns why the key is of no use.
     fn flaw(&self) -> Option<String> {
         let id = &self.id;
         // A signature names its key between a blank or `=` and a slash.

@@ -4,7 +4,6 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::StatusCode;
 use http::header::{CONTENT_RANGE, HeaderMap, HeaderValue, IF_RANGE};
 use paritas_volume::{
     ErrorKind, FoundObject, GetOptions, Notes, ObjectName, Piece, PutOptions, PutReport,
@@ -228,10 +227,7 @@ impl Store {
         if input.checksum_mode.is_none() {
             answer_checksums!(output, dto::Checksum::default());
         }
-        Ok(match output.content_range {
-            Some(_) => S3Response::with_status(output, StatusCode::PARTIAL_CONTENT),
-            None => S3Response::new(output),
-        })
+        Ok(S3Response::new(output))
     }
 
     /// Removes an object. Succeeds if the object does not exist, unless it should match something.

@@ -164,11 +164,13 @@ impl ContestWork {
     }
 
     /// Runs `codec` until it is planned and compiled: a question is answered directly at first, and
-    /// planned when it is asked again about enough bytes. Longer shards take no longer.
+    /// planned when it is asked again about enough bytes. Then runs it once over the whole shards,
+    /// because stores of large ones have a program of their own.
     fn warm(&mut self, codec: &LaneCodec, set: usize) -> Result<()> {
         let length = length(codec, set).min(WARMED.next_multiple_of(codec.strip()));
         let runs = 1 + WARMED.div_ceil(length);
-        (0..runs).try_for_each(|_| self.run(codec, length))
+        (0..runs).try_for_each(|_| self.run(codec, length))?;
+        self.run(codec, self::length(codec, set))
     }
 
     /// Compares two warm codecs that do this work, each over the bytes that its whole strips fill.

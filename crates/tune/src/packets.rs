@@ -201,6 +201,7 @@ mod tests {
         let (found, tried) = found(8, MOST, 6144);
         assert_eq!(found, 6144);
         assert!(tried.len() < 32, "{tried:?}");
+        assert!(tried.iter().all(|&size| size >= DEFAULT_PACKET), "64 bytes are slow enough");
         assert!(tried.iter().filter(|size| !size.is_power_of_two()).count() >= STEPS);
     }
 

@@ -148,19 +148,24 @@ impl Tuning {
     }
 
     /// Keeps the tuning in the user's cache directory for later processes; returns its path. Codes
-    /// that were measured on this machine earlier, and not now, keep their settings.
+    /// that were measured on this machine earlier, and not now, keep their settings if as many threads
+    /// were found to be best.
     ///
     /// # Errors
     /// If there is no cache directory, or if it cannot be written.
-    pub fn remember(&self) -> io::Result<PathBuf> {
+    pub fn remember(&mut self) -> io::Result<PathBuf> {
         self.remember_in(&RememberedFolder::of_user().ok_or_else(no_directory)?)
     }
 
-    fn remember_in(&self, memory: &RememberedFolder) -> io::Result<PathBuf> {
-        let earlier = Self::recall(memory, &self.processor).map(|earlier| earlier.codes);
-        let mut codes = earlier.unwrap_or_default();
-        codes.extend(self.codes.clone());
-        memory.remember(NAME, &Self { codes, ..self.clone() })
+    fn remember_in(&mut self, memory: &RememberedFolder) -> io::Result<PathBuf> {
+        let machine = |tuning: &Self| (tuning.processors, tuning.compiles, tuning.threads);
+        let earlier = Self::recall(memory, &self.processor);
+        if let Some(earlier) = earlier.filter(|earlier| machine(earlier) == machine(self)) {
+            for (code, tuned) in earlier.codes {
+                self.codes.entry(code).or_insert(tuned);
+            }
+        }
+        memory.remember(NAME, self)
     }
 
     /// Deletes the remembered tuning; returns whether there was one.
@@ -328,14 +333,19 @@ mod tests {
         tuning().remember_in(&memory).unwrap();
         let of_code = CodeTuning::new(Kernel::Scalar, Pass::Smart);
         let codes = BTreeMap::from([("cauchy:k=4,m=2,w=3".to_owned(), of_code)]);
-        Tuning { codes: codes.clone(), threads: 2, ..tuning() }.remember_in(&memory).unwrap();
+        let mut new = Tuning { codes: codes.clone(), xor_weight: 1, ..tuning() };
+        new.remember_in(&memory).unwrap();
         let both = Tuning::recall(&memory, "this one").unwrap();
-        assert_eq!((both.threads, both.codes.len()), (2, 2));
+        assert_eq!((both.xor_weight, both.codes.len()), (1, 2));
+        assert_eq!(both, new);
         assert_eq!(both.packet(&"cauchy:k=6,m=3,w=4".parse().unwrap()), Some(2048));
         // What was measured on another processor is forgotten.
-        let other = Tuning { processor: "another".to_owned(), codes, ..tuning() };
+        let mut other = Tuning { processor: "another".to_owned(), codes, ..tuning() };
         other.remember_in(&memory).unwrap();
         assert_eq!(Tuning::recall(&memory, "another").unwrap().codes.len(), 1);
+        let mut resized = Tuning { processors: Some(64), codes: BTreeMap::new(), ..other };
+        resized.remember_in(&memory).unwrap();
+        assert!(Tuning::recall(&memory, "another").unwrap().codes.is_empty());
     }
 
     #[test]

@@ -100,9 +100,17 @@ impl<'a> ClusterNode<'a> {
         }
     }
 
-    /// Returns the error for a node that lacks its mark while `used` has files. With a mark it would
-    /// count as one on which nothing is missing, and a read could take an old version for the
-    /// newest.
+    /// Whether the node counts for reads and writes: it is not drained.
+    pub fn counts(self) -> bool {
+        self.cluster.quorum.counts(self.node)
+    }
+
+    /// Whether the node has a manifest, or a mark of a removed object.
+    pub async fn has_objects(self) -> Result<bool> {
+        Ok(self.storage().list(MANIFESTS).next().await.transpose()?.is_some())
+    }
+
+    /// Returns the error for a node that lacks its mark while `used` has objects.
     pub fn has_lost_files(self, used: Self) -> Error {
         let (lost, used) = (self.storage().name(), used.storage().name());
         let message = format!(

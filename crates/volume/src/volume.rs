@@ -540,13 +540,11 @@ impl Volume {
     }
 
     /// Marks all nodes as nodes of this volume. Nodes that bear the mark already stay as they are.
+    /// [`Volume::expect_no_lost_node`] finds nodes that must not be marked.
     ///
     /// # Errors
-    /// If a node cannot be written to, belongs to another volume, or is not empty; or if it lacks
-    /// the mark while others have files: it has lost them, and must be filled first
-    /// ([`ErrorKind::Exists`]).
+    /// If a node cannot be written to, belongs to another volume, or is not empty.
     pub async fn mark_nodes(&self) -> Result<()> {
-        self.expect_none_lost().await?;
         // One after the other: if two nodes are one place, the second has the mark of the first.
         for node in ClusterNode::all(&self.cluster) {
             node.mark().await?;
@@ -554,19 +552,22 @@ impl Volume {
         Ok(())
     }
 
-    /// Checks that no node lacks the mark while nodes that bear it have files.
-    async fn expect_none_lost(&self) -> Result<()> {
-        let (mut unmarked, mut is_used) = (None, None);
+    /// Checks that no node lacks the mark while nodes that bear it have objects. Such a node has lost
+    /// its own: with a mark it would count as one on which nothing is missing, and a read could take
+    /// an old version for the newest. A drained node vouches for nothing.
+    ///
+    /// # Errors
+    /// If there is such a node ([`ErrorKind::Exists`]), or if a node does not answer.
+    pub async fn expect_no_lost_node(&self) -> Result<()> {
+        let (mut unmarked, mut in_use) = (None, None);
         for node in ClusterNode::all(&self.cluster) {
             match node.is_marked().await? {
-                false => unmarked = unmarked.or(Some(node)),
-                true if is_used.is_none() => {
-                    is_used = node.expect_empty().await.is_err().then_some(node);
-                }
-                true => {}
+                false if node.counts() => unmarked = unmarked.or(Some(node)),
+                true if in_use.is_none() && node.has_objects().await? => in_use = Some(node),
+                _ => {}
             }
         }
-        match (unmarked, is_used) {
+        match (unmarked, in_use) {
             (Some(lost), Some(used)) => Err(lost.has_lost_files(used)),
             _ => Ok(()),
         }

@@ -1,5 +1,6 @@
 //! `bench --against`: settings of the run to compare with.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::str::FromStr;
@@ -52,11 +53,14 @@ impl FromStr for Against {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let mut against = Self::default();
+        let (mut against, mut given) = (Self::default(), BTreeSet::new());
         for part in text.split(',') {
             let Some((key, value)) = part.split_once('=') else {
                 return Err(format!("must be key=value,…; got `{part}`"));
             };
+            if !given.insert(key) {
+                return Err(format!("{key} is given twice"));
+            }
             against.set(key, value)?;
         }
         Ok(against)

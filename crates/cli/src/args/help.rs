@@ -195,6 +195,11 @@ fn no_number(error: &clap::Error) -> Option<clap::Error> {
     Some(clap::Error::raw(error.kind(), format!("{message}\n\n{more}\n")))
 }
 
+/// Whether clap advises to write a word after `--`.
+fn is_after_dashes(tip: &ContextValue) -> bool {
+    tip.to_string().contains("as a value, use '-- ")
+}
+
 /// Returns a hint for a word of another tool, or for a frequent mistake.
 fn answer(error: &clap::Error, arguments: &[OsString]) -> Option<StyledStr> {
     match error.kind() {
@@ -220,15 +225,14 @@ fn answer(error: &clap::Error, arguments: &[OsString]) -> Option<StyledStr> {
             let missing = error.get(ContextKind::InvalidArg)?.to_string();
             (!missing.contains("<VOLUME>")).then(|| (*flag).into())
         }
-        // clap would put the value after all options, where it is no value of one.
+        // clap would put the word after `--`, where it is no value of an option.
         ErrorKind::UnknownArgument
-            if error
-                .get(ContextKind::Suggested)
-                .is_some_and(|tip| tip.to_string().contains("as a value, use '-- ")) =>
+            if error.get(ContextKind::Suggested).is_some_and(is_after_dashes) =>
         {
             let word = text(error, ContextKind::InvalidArg)?;
-            let how = "a value of an option is written --OPTION=VALUE, and a file whose name begins with a dash";
-            Some(format!("{how} ./{word}").into())
+            let tip =
+                format!("a value is written --OPTION={word}, and a file of this name ./{word}");
+            (!word.starts_with("--")).then(|| tip.into())
         }
         // A folder that follows the volume file is meant as a node.
         ErrorKind::UnknownArgument if is_command(arguments, &["volume", "init"]) => {

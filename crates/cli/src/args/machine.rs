@@ -229,7 +229,8 @@ non-temporal stores. If that is not clear after 84 pairs, the default stays. Set
 to 256 KiB are tried with a second thread. Every set above a certain size gets one; it is the size \
 for which the gains and losses of all larger sets add up to the most.
 A search for packets has two stages. The first tries powers of two up to 32 KiB, as long as a \
-strip of all nodes fits into the set. The second goes from half of the fastest of these to its \
+strip of all nodes fits into the set; below 64 bytes, until one has less than half the speed of the \
+fastest. The second goes from half of the fastest of these to its \
 double, in steps of an eighth of it. All are multiples of 8 bytes, or of the registers of \
 --kernel.")]
 pub struct Tune {

@@ -71,7 +71,7 @@ pub struct Serve {
     pub no_upkeep: bool,
     /// How the log is written to standard error [default: lines, or json with --json].
     ///
-    /// With --quiet, it has errors alone.
+    /// With --quiet, it has failures alone.
     #[arg(long, value_enum, value_name = "FORM", hide_short_help = true)]
     pub log: Option<LogForm>,
     /// The load that upkeep may put on nodes.

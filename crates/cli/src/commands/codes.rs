@@ -1,5 +1,7 @@
 //! `paritas codes`: lists the families, or describes one code.
 
+use std::path::Path;
+
 use paritas::code::{CellId, Promotion, Role};
 use paritas::erasure::{Survival, survival};
 use paritas::{Code, FAMILIES, Family, Spec};
@@ -184,7 +186,7 @@ fn list(family: &Family, output: &Output) -> Result<(), Failure> {
 }
 
 /// Refuses `-`, which would be a file of that name: standard output has the description.
-fn expect_file(svg: &std::path::Path) -> Result<(), Failure> {
+fn expect_file(svg: &Path) -> Result<(), Failure> {
     match svg.as_os_str() == "-" {
         true => Err(Failure::arguments(
             "--svg takes a file; got `-` (write ./- for a file of that name)",

@@ -55,15 +55,14 @@ pub fn run(output: &Output) -> Outcome {
     });
     let packets = kernels.iter().find(|finding| !finding.right).map(|found| found.kernel.name());
     let words = word_kernels.iter().find(|finding| !finding.right).map(|found| found.kernel.name());
-    expect_none_wrong(packets.or(words))
-}
-
-fn expect_none_wrong(kernel: Option<&str>) -> Outcome {
-    match kernel {
-        None => Ok(Exit::Done),
-        Some(kernel) => Err(Failure::internal(format!(
-            "the {kernel} kernel computes wrong results on this processor; use --kernel to avoid it"
-        ))),
+    let wrong = |kernel: &str, remedy: &str| {
+        let what = format!("the {kernel} kernel computes wrong results on this processor");
+        Err(Failure::internal(format!("{what}; {remedy}")))
+    };
+    match (packets, words) {
+        (Some(kernel), _) => wrong(kernel, "use --kernel to avoid it"),
+        (_, Some(kernel)) => wrong(kernel, "use codes in packets to avoid it"),
+        (None, None) => Ok(Exit::Done),
     }
 }
 

@@ -95,9 +95,9 @@ fn look_after(
 }
 
 /// Begins the log, on standard error. Each request has one line, even if it is refused; a quiet log
-/// has errors alone. Beside results in JSON, it is in JSON, too.
+/// has failures alone. Beside results in JSON, it is in JSON, too.
 fn begin_log(args: &Serve, output: &Output) {
-    let least = if output.is_quiet() { LevelFilter::ERROR } else { LevelFilter::INFO };
+    let least = if output.is_quiet() { LevelFilter::WARN } else { LevelFilter::INFO };
     let by_default = if output.is_json() { LogForm::Json } else { LogForm::Lines };
     let form = args.log.unwrap_or(by_default);
     let ours = Targets::new().with_default(least).with_target("s3s", LevelFilter::OFF);

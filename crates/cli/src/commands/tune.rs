@@ -29,7 +29,7 @@ pub fn run(args: &Tune, output: &Output) -> Outcome {
         paritas_tune::find_packets(&codes, &options, &sets, rounds, report)?;
         return Ok(Exit::Done);
     }
-    let tuning = paritas_tune::find(&codes, |finding| report(finding, output))?;
+    let mut tuning = paritas_tune::find(&codes, |finding| report(finding, output))?;
     if args.dry_run {
         return Ok(Exit::Done);
     }

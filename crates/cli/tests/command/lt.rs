@@ -216,7 +216,7 @@ fn what_cannot_be_is_refused() {
         &args!["bench", "--code", "lt:k=64,n=64,c=100", "--op", "decode"],
         "even all 64 blocks",
     );
-    refused(&args!["schedule", CODE, "--asm"], "not compiled");
+    refused(&args!["schedule", CODE, "--asm"], "--asm has no effect");
     refused(&args!["schedule", CODE, "--search", "sa"], "need a Cauchy code");
     let folder = yard.path().join("shards");
     encode(&file, &folder, CODE, &[]);

@@ -786,18 +786,6 @@ fn many_paths_of_one_protection() {
     assert_eq!(verify.text().matches(": intact").count(), 2, "{verify}");
 }
 
-/// A script that protects after a disk was mounted elsewhere does not make all parity twice.
-#[test]
-fn a_root_that_was_renamed_is_protected_already() {
-    let yard = Yard::protected(&[]);
-    let moved = yard.folder.path().join("moved");
-    fs::rename(yard.root(), &moved).unwrap();
-    let again = run(args!["protect", &moved]).expect(exit::ARGUMENTS);
-    assert!(again.stderr.contains("is protected already"), "{again}");
-    run(args!["protect", &moved, "--name", "another"]).expect(exit::DONE);
-    run(args!["verify", &moved]).expect(exit::DONE);
-}
-
 #[test]
 fn a_root_that_does_not_exist_is_told_so_by_every_command() {
     let yard = Yard::new();

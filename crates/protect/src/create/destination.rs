@@ -132,10 +132,8 @@ pub(super) fn protected_already(
     let mut old = at_root(root, folders)?;
     // Labels that were made after the root once had characters that some file systems refuse.
     let is_older = job.label.is_none() && old.iter().all(|one| one.label() != label);
-    // The root may have had another name when its protection was made, and given it to the label.
-    let is_renamed = is_older && old.len() == 1;
     old.retain(|one| match is_older {
-        true => is_renamed || label::portable(&one.label()) == label,
+        true => label::portable(&one.label()) == label,
         false => one.label() == label,
     });
     match old.first() {

@@ -169,7 +169,7 @@ fn text(protection: &Protection, report: &UpdateReport, verbose: bool) -> String
     let how = match report.updated {
         Updated::Nothing => return format!("{}: nothing has changed", title(protection)),
         Updated::Layer if report.files.is_empty() => {
-            "no file's bytes have changed; other changes of names, attributes, links and folders are noted"
+            "no file's bytes have changed; changes of names, attributes, links and folders are noted"
         }
         Updated::Layer => "parity added for what is new",
         Updated::Anew => "all parity made anew",

@@ -22,7 +22,14 @@ pub async fn run(args: &Init, output: &Output) -> Outcome {
         None => read(&args.volume).await?,
     };
     let volume = super::open(&args.volume)?;
-    volume.mark_nodes().await.map_err(|error| unmarked(args, error.into()))?;
+    let marked = async {
+        // Nodes that were given just now are as empty as they must be.
+        if args.code.is_none() {
+            volume.expect_no_lost_node().await?;
+        }
+        volume.mark_nodes().await
+    };
+    marked.await.map_err(|error: paritas_volume::Error| unmarked(args, error.into()))?;
     let warnings = warnings(&volume, &probes);
     warnings.iter().for_each(|warning| output.warn(warning));
     tell(&args.volume, &config, &volume, &probes, &warnings, output);
