@@ -1,15 +1,16 @@
 //! Documents of XML in which control characters are told.
 //!
-//! Keys may have characters that XML 1.0 cannot hold, such as U+0001: a client would refuse the whole
-//! document. And it reads a carriage return as a line feed, which is another key. S3 writes such
-//! characters by their numbers, as `&#x1;`, which many clients read; listings with
+//! Keys may have characters that XML 1.0 cannot hold, such as U+0001: a client would refuse the
+//! whole document. And it reads a carriage return as a line feed, which is another key. S3 writes
+//! such characters by their numbers, as `&#x1;`, which many clients read; listings with
 //! `encoding-type=url` have none of them.
 
 use http::Response;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use s3s::Body;
 
-/// Writes characters that do not stand for themselves by their numbers, if the answer is a document.
+/// Writes characters that do not stand for themselves by their numbers, if the answer is a
+/// document.
 pub fn numbered(answer: Response<Body>) -> Response<Body> {
     let is_document =
         answer.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == "application/xml");
@@ -27,8 +28,8 @@ pub fn numbered(answer: Response<Body>) -> Response<Body> {
     Response::from_parts(head, Body::from(written))
 }
 
-/// Whether a byte of a document is a character that does not stand for itself. (UTF-8 has these bytes
-/// for these characters alone.)
+/// Whether a byte of a document is a character that does not stand for itself. (UTF-8 has these
+/// bytes for these characters alone.)
 fn is_odd(byte: &u8) -> bool {
     byte.is_ascii_control() && !matches!(byte, b'\t' | b'\n' | 0x7f)
 }

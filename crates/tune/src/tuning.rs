@@ -148,8 +148,8 @@ impl Tuning {
     }
 
     /// Keeps the tuning in the user's cache directory for later processes; returns its path. Codes
-    /// that were measured on this machine earlier, and not now, keep their settings if as many threads
-    /// were found to be best.
+    /// that were measured on this machine earlier, and not now, keep their settings if as many
+    /// threads were found to be best.
     ///
     /// # Errors
     /// If there is no cache directory, or if it cannot be written.

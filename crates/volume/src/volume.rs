@@ -552,9 +552,9 @@ impl Volume {
         Ok(())
     }
 
-    /// Checks that no node lacks the mark while nodes that bear it have objects. Such a node has lost
-    /// its own: with a mark it would count as one on which nothing is missing, and a read could take
-    /// an old version for the newest. A drained node vouches for nothing.
+    /// Checks that no node lacks the mark while nodes that bear it have objects. Such a node has
+    /// lost its own: with a mark it would count as one on which nothing is missing, and a read
+    /// could take an old version for the newest. A drained node vouches for nothing.
     ///
     /// # Errors
     /// If there is such a node ([`ErrorKind::Exists`]), or if a node does not answer.
