@@ -203,10 +203,10 @@ class Pages(unittest.TestCase):
         minutes = lambda experiments: sum(experiment.seconds[1] for experiment in experiments) / 60
         of_paper = {paper: minutes(e for e in catalogue.EXPERIMENTS if e.paper == paper) for paper in CLAIMS}
         links = minutes(e for e in catalogue.EXPERIMENTS if e.identity in ("zhou-table-4.6", "zhou-table-4.7", "zhou-table-4.8", "zhou-figure-4.6"))
-        self.assertEqual({paper for paper, taken in of_paper.items() if taken > 120}, {"plank", "zhou"})
-        self.assertEqual([round(of_paper["plank"] / 30), round(of_paper["zhou"] / 10), round(links / 5)], [5, 13, 11])
+        self.assertLessEqual(max(of_paper.values()), 120)
+        self.assertEqual([round(taken / 5) for taken in (of_paper["plank"], of_paper["zhou"], links)], [22, 23, 9])
         text = " ".join((records.ROOT / "docs" / "papers.md").read_text().split())
-        self.assertIn("Plank's took two and a half, and Zhou's takes two hours and ten minutes, of which 55 minutes are over links", text)
+        self.assertIn("Each fits into two hours (`--hours`), after which a run ends and the next one goes on: Plank's takes some 110 minutes, and Zhou's 115, of which 45 are over links", text)
 
     def test_claims_can_be_read_alone(self):
         """The head of the page names them outside their table."""
