@@ -785,36 +785,3 @@ fn many_paths_of_one_protection() {
     let verify = run(&all).expect(exit::DONE);
     assert_eq!(verify.text().matches(": intact").count(), 2, "{verify}");
 }
-
-#[test]
-fn a_root_that_does_not_exist_is_told_so_by_every_command() {
-    let yard = Yard::new();
-    let none = yard.folder.path().join("none");
-    for arguments in
-        [args!["protect", &none].to_vec(), args!["protect", "--update", &none].to_vec()]
-    {
-        let refused = run(&arguments).expect(exit::IO);
-        assert!(refused.stderr.contains("No such file or directory"), "{refused}");
-    }
-}
-
-#[test]
-fn a_repair_that_fails_says_so_even_if_it_is_quiet() {
-    let yard = Yard::protected(&["--redundancy", "1%"]);
-    fs::remove_file(yard.photo("a.jpg")).unwrap();
-    let quiet = run(args!["repair", yard.root(), "--quiet"]).expect(exit::LOST);
-    assert!(quiet.stdout.is_empty() && quiet.stderr.contains("is beyond repair"), "{quiet}");
-    let json = run(args!["repair", yard.root(), "--json"]).expect(exit::LOST);
-    assert_eq!(json.error()["kind"], "lost", "{json}");
-}
-
-/// New permissions are in the catalogue, and need no parity of files.
-#[test]
-fn an_update_says_that_no_bytes_have_changed() {
-    let yard = Yard::protected(&[]);
-    fs::set_permissions(yard.photo("z"), Permissions::from_mode(0o600)).unwrap();
-    let dry = run(args!["protect", "--update", yard.root(), "--dry-run"]).expect(exit::DONE);
-    assert!(dry.text().contains("attributes, links and folders would be noted"), "{dry}");
-    let update = run(args!["protect", "--update", yard.root()]).expect(exit::DONE);
-    assert!(update.text().contains("no file's bytes have changed"), "{update}");
-}
