@@ -1,4 +1,4 @@
-//! Options that mean nothing, and streams that cannot be used: both are refused, and not passed over.
+//! Options that mean nothing, and streams that cannot be used: both are refused.
 
 use super::*;
 
