@@ -13,6 +13,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()
 # The environments, by their names.
 TOOLS = TARGET / "lab-tools"
+# The newest ISA-L that Debian has: Debian 13's. Debian 12 has 2.30, which is from before GFNI.
+ISAL = "2.31.1-1.1"
 
 
 class Missing(SystemExit):
@@ -87,6 +89,12 @@ def debian_of(suite: str, *packages: str) -> pathlib.Path:
     (state / "root").rename(folder)
     shutil.rmtree(state)
     return folder
+
+
+def isal() -> tuple[pathlib.Path, pathlib.Path]:
+    """Returns the folders of the headers and of the libraries of the newest ISA-L."""
+    root = debian_of("trixie", f"libisal2={ISAL}", f"libisal-dev={ISAL}") / "usr"
+    return root / "include", next(root.glob("lib/*/libisal.so")).parent
 
 
 def environment(name: str, *packages: str) -> pathlib.Path:

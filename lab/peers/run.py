@@ -73,8 +73,6 @@ REPAIRERS = ("paritas", "erasure", "klauspost")
 COLUMNS = ["shape", "op", "set", "align", "subject", "base", "subject_bytes", "base_bytes", "subject_ns", "base_ns"]
 # Peers of libraries that Debian has.
 DEBIAN = ("isal", "jerasure", "liberasurecode")
-# The newest ISA-L that Debian has.
-ISAL = "2.31.1-1.1"
 # Nanoseconds: a sample has as many operations as take this long, and at least one.
 SAMPLE = 250_000
 
@@ -110,18 +108,16 @@ def install_debian() -> None:
     ]
     if missing:
         tools.debian(*missing)
-    # Debian 12 has ISA-L 2.30, which is from before GFNI.
-    isal = tools.debian_of("trixie", f"libisal2={ISAL}", f"libisal-dev={ISAL}") / "usr"
-    folder = next(isal.glob("lib/*/libisal.so")).parent
+    headers, libraries = tools.isal()
     linked = {
-        "isal": [f"-I{isal}/include", f"-L{folder}", f"-Wl,-rpath,{folder}", "-lisal"],
+        "isal": [f"-I{headers}", f"-L{libraries}", f"-Wl,-rpath,{libraries}", "-lisal"],
         "jerasure": ["-lJerasure", "-lgf_complete"],
         "liberasurecode": ["-lerasurecode"],
     }
-    for name, libraries in linked.items():
+    for name, links in linked.items():
         source = HERE / "c" / f"{name}.c"
         flags = ["-O2", "-I/usr/include/jerasure", "-Wno-unused-result"]
-        subprocess.run(["cc", *flags, source, "-o", BUILD / name, *libraries], check=True)
+        subprocess.run(["cc", *flags, source, "-o", BUILD / name, *links], check=True)
 
 
 def parts(variant: str) -> tuple[str, str, str]:
@@ -294,7 +290,7 @@ def main() -> None:
     install()
     source = records.origin()
     print(f"{args.op}, set {args.set}, shards {args.align}, one core of "
-          f"{source.processor}, commit {source.commit}, ISA-L {ISAL} (Debian 13's)\n")
+          f"{source.processor}, commit {source.commit}, ISA-L {tools.ISAL} (Debian 13's)\n")
     print("| k+m | shard | ours | GB/s, median (p90) | peer | GB/s, median (p90) | ratio (95 %) | ours is | pairs |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     comparisons = [tuple(pair.split("/")) for pair in args.pairs.split(",")]

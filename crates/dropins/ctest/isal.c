@@ -54,11 +54,22 @@ static _Alignas(64) u8 data[NODES][ROOM], parity[2][NODES][ROOM];
 static u8 matrix[2][NODES * NODES], tables[2][NODES * NODES * 32];
 static u8 *sources[NODES], *targets[2][NODES];
 
-/* A random call: its shape, a table that both libraries make the same, and targets of the same content. A table seldom
- * changes from one call to the next, as with callers. */
+/* Makes the table of a matrix for functions of one set: each library makes its own. Since version 2.31, the real one has
+ * tables of 8 bytes in another form for its ec_encode_data and ec_encode_data_update if the processor has GFNI; all other
+ * functions, and those named after a set, take tables of 32 bytes, which ec_init_tables_base makes. We make only these. */
+static void make_tables(const char *set, int columns, int lines, u8 *coefficients, u8 *made[2]) {
+    for (int which = 0; which < 2; which++) {
+        const char *general = "ec_init_tables", *base = "ec_init_tables_base";
+        void *init = function(which, *set && dlsym(library[which], base) ? base : general);
+        ((void (*)(int, int, u8 *, u8 *))init)(columns, lines, coefficients, made[which]);
+    }
+}
+
+/* A random call: its shape, tables of the same matrix, and targets of the same content. A matrix seldom changes from
+ * one call to the next, as with callers. */
 static int length, k, rows;
 
-static void prepare(int most_rows, int shortest) {
+static void prepare(const char *set, int most_rows, int shortest) {
     length = shortest + (int)next(LONGEST - (unsigned)shortest);
     if (next(4) == 0) length = length / 64 * 64;
     if (most_rows < 7 || k == 0 || next(4) == 0) {
@@ -69,11 +80,8 @@ static void prepare(int most_rows, int shortest) {
     } else {
         matrix[0][next((unsigned)(k * rows))] ^= (u8)next(256);
     }
-    for (int which = 0; which < 2; which++) {
-        void (*init)(int, int, u8 *, u8 *) = function(which, "ec_init_tables");
-        init(k, rows, matrix[0], tables[which]);
-    }
-    CHECK(memcmp(tables[0], tables[1], (size_t)(k * rows * 32)) == 0);
+    make_tables(set, k, rows, matrix[0], (u8 *[]){tables[0], tables[1]});
+    if (*set) CHECK(memcmp(tables[0], tables[1], (size_t)(k * rows * 32)) == 0);
     for (int i = 0; i < k; i++) {
         random_bytes(data[i], ROOM);
         sources[i] = data[i] + next(64);
@@ -109,7 +117,7 @@ static char name[64];
 static void call_all(const char *set) {
     int vector = *set && strcmp(set, "_base");
     for (int round = 0; round < 40; round++) {
-        prepare(12, 1);
+        prepare(set, 12, 1);
         snprintf(name, sizeof name, "ec_encode_data%s", set);
         /* Some tables are used so often that they are compiled. */
         for (int call = round % 3 ? 1 : 40; call--;) {
@@ -123,7 +131,7 @@ static void call_all(const char *set) {
             ((update_fn *)function(which, name))(length, k, rows, column, tables[which], sources[0], targets[which]);
         same(name);
 
-        prepare(1, vector ? 64 : 32);
+        prepare("_base", 1, vector ? 64 : 32);
         column = (int)next((unsigned)k);
         snprintf(name, sizeof name, "gf_vect_dot_prod%s", set);
         for (int which = 0; which < 2; which++)
@@ -134,7 +142,7 @@ static void call_all(const char *set) {
             ((mad_fn *)function(which, name))(length, k, column, tables[which], sources[0], targets[which][0]);
         same(name);
         for (int count = 2; vector && count <= 6; count++) {
-            prepare(count, 64);
+            prepare("_base", count, 64);
             column = (int)next((unsigned)k);
             snprintf(name, sizeof name, "gf_%dvect_dot_prod%s", count, set);
             for (int which = 0; which < 2; which++)
@@ -146,11 +154,14 @@ static void call_all(const char *set) {
             same(name);
         }
         if (!strcmp(set, "_avx2") || !strcmp(set, "_avx512")) continue;
-        prepare(1, 32);
+        prepare("_base", 1, 32);
         length = length / 32 * 32 + (vector && round % 8 == 0);
         /* The real one stores whole lines. */
         sources[0] = data[0];
-        for (int which = 0; which < 2; which++) targets[which][0] = parity[which][0];
+        for (int which = 0; which < 2; which++) {
+            targets[which][0] = parity[which][0];
+            ((void (*)(u8, u8 *))function(which, "gf_vect_mul_init"))(matrix[0][0], tables[which]);
+        }
         snprintf(name, sizeof name, "gf_vect_mul%s", set);
         int returned[2] = {0, 0};
         for (int which = 0; which < 2; which++) {
@@ -167,15 +178,15 @@ static void call_all(const char *set) {
 /* A table that the caller wrote by other means, and targets that are sources or each other. */
 static void odd_calls(void) {
     for (int round = 0; round < 40; round++) {
-        prepare(4, 64);
+        prepare("_sse", 4, 64);
         random_bytes(tables[0], (size_t)(k * rows * 32));
         memcpy(tables[1], tables[0], (size_t)(k * rows * 32));
         for (int which = 0; which < 2; which++)
-            ((encode_fn *)function(which, "ec_encode_data"))(length / 64 * 64, k, rows, tables[which], sources, targets[which]);
+            ((encode_fn *)function(which, which ? "ec_encode_data_sse" : "ec_encode_data"))(length / 64 * 64, k, rows, tables[which], sources, targets[which]);
         same("ec_encode_data with any table");
     }
     for (int round = 0; round < 40; round++) {
-        prepare(4, 64);
+        prepare("", 4, 64);
         rows = 4;
         /* In place: the first source is the first target. */
         memcpy(targets[0][0], sources[0], (size_t)length);
@@ -192,7 +203,7 @@ static void odd_calls(void) {
 static void *thread(void *argument) {
     enum { SOURCES = 5, TARGETS = 3, BYTES = 3000 };
     static u8 shared[SOURCES * TARGETS * 32];
-    u8 *memory = malloc((SOURCES + 2 * TARGETS) * BYTES), own[SOURCES * TARGETS * 32], coefficients[SOURCES * TARGETS];
+    u8 *memory = malloc((SOURCES + 2 * TARGETS) * BYTES), own[2][SOURCES * TARGETS * 32], coefficients[SOURCES * TARGETS];
     u8 *read[SOURCES], *written[2][TARGETS];
     uint64_t random = (uintptr_t)argument;
     CHECK(memory);
@@ -200,15 +211,15 @@ static void *thread(void *argument) {
     for (int i = 0; i < SOURCES; i++) read[i] = memory + i * BYTES;
     for (int i = 0; i < 2 * TARGETS; i++) written[i % 2][i / 2] = memory + (SOURCES + i) * BYTES;
     for (int round = 0; round < 400; round++) {
-        u8 *table = round % 2 ? own : shared;
         for (int i = 0; i < SOURCES * TARGETS; i++) {
             random = random * 6364136223846793005u + 1442695040888963407u;
             coefficients[i] = (u8)(random >> 56);
         }
         /* The shared table stays zeros; the own one changes in every twentieth round. */
-        if (round % 20 == 1) ((void (*)(int, int, u8 *, u8 *))function(1, "ec_init_tables"))(SOURCES, TARGETS, coefficients, own);
+        if (round % 20 == 1) make_tables("", SOURCES, TARGETS, coefficients, (u8 *[]){own[0], own[1]});
         for (int which = 0; which < 2; which++)
-            ((encode_fn *)function(which, "ec_encode_data"))(BYTES, SOURCES, TARGETS, table, read, written[which]);
+            ((encode_fn *)function(which, "ec_encode_data"))(BYTES, SOURCES, TARGETS, round % 2 ? own[which] : shared, read,
+                                                             written[which]);
         for (int i = 0; i < TARGETS; i++) CHECK(memcmp(written[0][i], written[1][i], BYTES) == 0);
     }
     free(memory);
@@ -291,7 +302,7 @@ static double seconds_of(int which, void (**roofline)(void), int calls) {
     /* The first call finds in the cache what the sample before has left there, so it does not count. */
     for (int i = -1; i < calls; i++) {
         if (i == 0) start = now();
-        if (which < 2) encode[which](length, k, rows, tables[0], sources, targets[0]);
+        if (which < 2) encode[which](length, k, rows, tables[which], sources, targets[0]);
         else roofline[which - 2]();
     }
     return (now() - start) / calls;
@@ -333,7 +344,7 @@ static void measure(void) {
                 else targets[0][i - k] = at;
             }
             ((void (*)(u8 *, int, int))function(1, "gf_gen_cauchy1_matrix"))(matrix[0], k + rows, k);
-            ((void (*)(int, int, u8 *, u8 *))function(1, "ec_init_tables"))(k, rows, matrix[0] + k * k, tables[0]);
+            make_tables("", k, rows, matrix[0] + k * k, (u8 *[]){tables[0], tables[1]});
             measure_shape();
         }
     /* What a table costs that was not seen before. */
@@ -341,7 +352,7 @@ static void measure(void) {
     double total = 0;
     for (int i = 0; i < 200; i++) {
         random_bytes(matrix[0], 40);
-        ((void (*)(int, int, u8 *, u8 *))function(1, "ec_init_tables"))(k, rows, matrix[0], tables[0]);
+        make_tables("", k, rows, matrix[0], (u8 *[]){tables[0], tables[1]});
         double start = now();
         ((encode_fn *)function(0, "ec_encode_data"))(length, k, rows, tables[0], sources, targets[0]);
         total += now() - start;

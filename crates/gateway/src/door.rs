@@ -18,8 +18,8 @@ use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::place::system::allow_open_files;
 use paritas_store::shown::shown;
 use paritas_volume::Volume;
-use s3s::HttpError;
 use s3s::service::{S3Service, S3ServiceBuilder};
+use s3s::{Body, HttpError};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -349,13 +349,7 @@ impl Visit {
         };
         let answered = answered.inspect_err(|error| tracing::error!(id, ?error, "request"))?;
         let mut answer = numbered(explained(answered));
-        // The adapter does not know that a range can be asked for without its bytes.
-        if method == Method::HEAD && answer.headers().contains_key(CONTENT_RANGE) {
-            *answer.status_mut() = match answer.status() {
-                StatusCode::OK => StatusCode::PARTIAL_CONTENT,
-                other => other,
-            };
-        }
+        tell_range_without_bytes(&method, &mut answer);
         if let Ok(value) = HeaderValue::from_str(&id) {
             answer.headers_mut().insert("x-amz-request-id", value);
         }
@@ -369,6 +363,15 @@ impl Visit {
         door.metrics.answered(&method, status, time, (received, sent));
         tracing::info!(id, %peer, %method, path, status, ms = time.as_millis() as u64, "request");
         Ok(answer.map(|body| AnswerBody::new(body, Arc::clone(&activity))))
+    }
+}
+
+/// Gives the answer to HEAD with a range its status. The adapter does not know that a range can be
+/// asked for without its bytes.
+fn tell_range_without_bytes(method: &Method, answer: &mut Response<Body>) {
+    let is_range = method == Method::HEAD && answer.headers().contains_key(CONTENT_RANGE);
+    if is_range && answer.status() == StatusCode::OK {
+        *answer.status_mut() = StatusCode::PARTIAL_CONTENT;
     }
 }
 

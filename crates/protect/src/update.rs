@@ -475,6 +475,12 @@ impl<'p> Changes<'p> {
         gone.retain(|&number| !self.is_alive(&protection.entries[number]));
         self.gone = gone;
         self.items.sort_unstable_by(|one, other| one.path.cmp(&other.path));
+        self.leave_links_without_files();
+        Ok(())
+    }
+
+    /// Leaves out the hard links to what is not kept.
+    fn leave_links_without_files(&mut self) {
         let is_file =
             |item: &&Item| matches!(item.kind, ItemKind::File { .. } | ItemKind::Kept { .. });
         let files: HashSet<Vec<u8>> =
@@ -483,7 +489,6 @@ impl<'p> Changes<'p> {
             ItemKind::HardLink { target } => files.contains(target),
             _ => true,
         });
-        Ok(())
     }
 
     /// Leaves out the files that have the names of held ones and other bytes: a program has made

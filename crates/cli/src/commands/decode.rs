@@ -104,18 +104,21 @@ fn one(object: &Object, out: &Path, args: &Decode, output: &Output) -> Outcome {
         path: out.into(),
         shards: unusable(&report, state),
     };
-    output.result(line, || {
-        let mut text =
-            format!("{}: {} recovered, digest right", object.label(), output::bytes(report.length));
-        for &index in &report.missing {
-            text.push_str(&format!("\n  shard {index} was {}", state(index).name()));
-        }
-        for line in report.damaged.iter().filter_map(shards::file_line) {
-            text.push_str(&format!("\n{line}"));
-        }
-        text
-    });
+    output.result(line, || text(object, &report, state));
     Ok(Exit::Done)
+}
+
+/// Returns the result for people.
+fn text(object: &Object, report: &DecodeReport, state: impl Fn(usize) -> ShardState) -> String {
+    let mut text =
+        format!("{}: {} recovered, digest right", object.label(), output::bytes(report.length));
+    for &index in &report.missing {
+        text.push_str(&format!("\n  shard {index} was {}", state(index).name()));
+    }
+    for line in report.damaged.iter().filter_map(shards::file_line) {
+        text.push_str(&format!("\n{line}"));
+    }
+    text
 }
 
 /// Returns the shards that were missing, each with its state, and the damaged files.

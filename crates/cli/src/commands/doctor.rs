@@ -11,123 +11,93 @@ use crate::output::{Output, counted};
 
 /// Checks the machine and reports. A kernel that computes wrong results is an internal error.
 pub fn run(output: &Output) -> Outcome {
-    let kernels: Vec<Finding> =
-        Kernel::available().map(Finding::of).collect::<Result<_, paritas::Error>>()?;
-    let word_kernels: Vec<WordFinding> =
-        WordKernel::available().map(WordFinding::of).collect::<Result<_, paritas::Error>>()?;
-    let compiling = can_compile();
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let kernels = Kernel::available().map(checked).collect::<Result<Vec<_>, _>>()?;
+    let word_kernels =
+        WordKernel::available().map(checked_for_words).collect::<Result<Vec<_>, _>>()?;
+    let wrong = wrong_kernel(&kernels, &word_kernels);
     let tuning = Tuning::remembered();
-    let chosen = tuning.map_or_else(|| Kernel::best(DEFAULT_PACKET), |tuning| tuning.kernel);
-    let chosen_for_words = tuning.map_or_else(WordKernel::best, |tuning| tuning.word_kernel);
+    let for_files = tuning.map_or_else(|| Kernel::best(DEFAULT_PACKET), |tuning| tuning.kernel);
+    let for_words = tuning.map_or_else(WordKernel::best, |tuning| tuning.word_kernel);
+    let compiling = can_compile();
     let line = DoctorLine {
         version: env!("CARGO_PKG_VERSION"),
         architecture: std::env::consts::ARCH,
-        threads,
+        threads: std::thread::available_parallelism().map_or(1, usize::from),
         packet: DEFAULT_PACKET,
-        kernel: chosen.name(),
+        kernel: for_files.name(),
         tuned: tuning.is_some(),
         executable_memory: compiling.is_ok(),
-        executable_memory_error: compiling.as_ref().err().map(ToString::to_string),
-        kernels: kernels.iter().map(Finding::entry).collect(),
-        word_kernels: word_kernels.iter().map(WordFinding::entry).collect(),
+        executable_memory_error: compiling.err().map(|why| why.to_string()),
+        kernels,
+        word_kernels,
     };
-    output.result(line, || {
-        let mut text = format!(
-            "paritas {} on {}, {}\n",
-            env!("CARGO_PKG_VERSION"),
-            std::env::consts::ARCH,
-            counted(threads, "thread")
-        );
-        match &compiling {
-            Ok(()) => text.push_str("  compiled kernels can run\n"),
-            Err(why) => text.push_str(&format!(
-                "  compiled kernels cannot run ({why}); tiled kernels are used\n"
-            )),
-        }
-        text.push_str(match tuning {
-            Some(_) => "  tuned: settings measured on this machine are used\n",
-            None => "  not tuned: built-in defaults are used (see paritas tune)\n",
-        });
-        kernels.iter().for_each(|finding| text.push_str(&finding.line(chosen)));
-        word_kernels.iter().for_each(|finding| text.push_str(&finding.line(chosen_for_words)));
-        text
+    let text = text(&line, for_words.name());
+    output.result(line, || text);
+    wrong.map_or(Ok(Exit::Done), |message| Err(Failure::internal(message)))
+}
+
+/// Returns what to say if a kernel computes wrong results.
+fn wrong_kernel(kernels: &[KernelEntry], word_kernels: &[WordKernelEntry]) -> Option<String> {
+    let packets = kernels.iter().filter(|kernel| !kernel.right);
+    let words = word_kernels.iter().filter(|kernel| !kernel.right);
+    let (name, remedy) = packets
+        .map(|kernel| (kernel.name, "use --kernel to avoid it"))
+        .chain(words.map(|kernel| (kernel.name, "use codes in packets to avoid it")))
+        .next()?;
+    Some(format!("the {name} kernel computes wrong results on this processor; {remedy}"))
+}
+
+/// Returns the result for people.
+fn text(line: &DoctorLine, for_words: &str) -> String {
+    let threads = counted(line.threads, "thread");
+    let mut text = format!("paritas {} on {}, {threads}\n", line.version, line.architecture);
+    text.push_str(&match &line.executable_memory_error {
+        None => "  compiled kernels can run\n".to_owned(),
+        Some(why) => format!("  compiled kernels cannot run ({why}); tiled kernels are used\n"),
     });
-    let packets = kernels.iter().find(|finding| !finding.right).map(|found| found.kernel.name());
-    let words = word_kernels.iter().find(|finding| !finding.right).map(|found| found.kernel.name());
-    let wrong = |kernel: &str, remedy: &str| {
-        let what = format!("the {kernel} kernel computes wrong results on this processor");
-        Err(Failure::internal(format!("{what}; {remedy}")))
-    };
-    match (packets, words) {
-        (Some(kernel), _) => wrong(kernel, "use --kernel to avoid it"),
-        (_, Some(kernel)) => wrong(kernel, "use codes in packets to avoid it"),
-        (None, None) => Ok(Exit::Done),
-    }
-}
-
-/// The result of checking a kernel for codes in words.
-struct WordFinding {
-    kernel: WordKernel,
-    right: bool,
-}
-
-impl WordFinding {
-    fn of(kernel: WordKernel) -> Result<Self, paritas::Error> {
-        let encode =
-            |kernel| encode("isal-cauchy:k=10,m=4", CodecOptions::default().word_kernel(kernel));
-        Ok(Self { kernel, right: encode(kernel)?.0 == encode(WordKernel::Scalar)?.0 })
-    }
-
-    fn entry(&self) -> WordKernelEntry {
-        WordKernelEntry { name: self.kernel.name(), right: self.right }
-    }
-
-    fn line(&self, chosen: WordKernel) -> String {
-        let verdict = if self.right { "computes right" } else { "COMPUTES WRONG" };
-        let mark = if self.kernel == chosen { "  (chosen for codes in words)" } else { "" };
-        format!("  kernel {}: {verdict}{mark}\n", self.kernel.name())
-    }
-}
-
-/// The result of checking a kernel.
-struct Finding {
-    kernel: Kernel,
-    right: bool,
-    /// The reason why another kernel ran in its place.
-    fallback: Option<String>,
-}
-
-impl Finding {
-    fn of(kernel: Kernel) -> Result<Self, paritas::Error> {
-        let encode =
-            |kernel| encode("10+4", CodecOptions::default().kernel(KernelChoice::Only(kernel)));
-        let (parity, fallback) = encode(kernel)?;
-        let right = parity == encode(Kernel::Scalar)?.0;
-        Ok(Self { kernel, right, fallback })
-    }
-
-    fn entry(&self) -> KernelEntry {
-        KernelEntry {
-            name: self.kernel.name(),
-            vector_bytes: self.kernel.vector_bytes(),
-            right: self.right,
-            fallback: self.fallback.clone(),
-            lab: self.kernel.is_of_the_lab(),
-        }
-    }
-
-    fn line(&self, chosen: Kernel) -> String {
-        let verdict = if self.right { "computes right" } else { "COMPUTES WRONG" };
-        let mark = match self.kernel {
-            kernel if kernel == chosen => "  (chosen for files)",
-            kernel if kernel.is_of_the_lab() => "  (for the lab; never chosen)",
+    text.push_str(match line.tuned {
+        true => "  tuned: settings measured on this machine are used\n",
+        false => "  not tuned: built-in defaults are used (see paritas tune)\n",
+    });
+    let verdict = |right| if right { "computes right" } else { "COMPUTES WRONG" };
+    for kernel in &line.kernels {
+        let fallback = kernel.fallback.iter().map(|why| format!("; {why}")).collect::<String>();
+        let mark = match kernel.name {
+            name if name == line.kernel => "  (chosen for files)",
+            _ if kernel.lab => "  (for the lab; never chosen)",
             _ => "",
         };
-        let fallback = self.fallback.iter().map(|why| format!("; {why}")).collect::<String>();
-        let width = 8 * self.kernel.vector_bytes();
-        format!("  kernel {}: {width} bits, {verdict}{fallback}{mark}\n", self.kernel)
+        let (name, bits) = (kernel.name, 8 * kernel.vector_bytes);
+        let right = verdict(kernel.right);
+        text.push_str(&format!("  kernel {name}: {bits} bits, {right}{fallback}{mark}\n"));
     }
+    for kernel in &line.word_kernels {
+        let mark = if kernel.name == for_words { "  (chosen for codes in words)" } else { "" };
+        text.push_str(&format!("  kernel {}: {}{mark}\n", kernel.name, verdict(kernel.right)));
+    }
+    text
+}
+
+/// Checks a kernel of codes in packets.
+fn checked(kernel: Kernel) -> Result<KernelEntry, paritas::Error> {
+    let encode =
+        |kernel| encode("10+4", CodecOptions::default().kernel(KernelChoice::Only(kernel)));
+    let (parity, fallback) = encode(kernel)?;
+    Ok(KernelEntry {
+        name: kernel.name(),
+        vector_bytes: kernel.vector_bytes(),
+        right: parity == encode(Kernel::Scalar)?.0,
+        fallback,
+        lab: kernel.is_of_the_lab(),
+    })
+}
+
+/// Checks a kernel of codes in words.
+fn checked_for_words(kernel: WordKernel) -> Result<WordKernelEntry, paritas::Error> {
+    let encode =
+        |kernel| encode("isal-cauchy:k=10,m=4", CodecOptions::default().word_kernel(kernel));
+    let right = encode(kernel)?.0 == encode(WordKernel::Scalar)?.0;
+    Ok(WordKernelEntry { name: kernel.name(), right })
 }
 
 /// Encodes some data with a code of ten data nodes and four parity nodes. Returns the parity, and

@@ -119,18 +119,24 @@ pub unsafe extern "C" fn gf_vect_mul_init(c: u8, gftbl: *mut u8) {
     unsafe { gftbl.copy_from_nonoverlapping(table.as_ptr(), TABLE) };
 }
 
-/// Writes the tables of a matrix of `rows` rows and `k` columns.
-///
-/// # Safety
-/// `a` is valid for `rows · k` bytes, and `gftbls` for `32 · rows · k`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ec_init_tables(k: c_int, rows: c_int, a: *mut u8, gftbls: *mut u8) {
-    let (Ok(k), Ok(rows)) = (usize::try_from(k), usize::try_from(rows)) else { return };
-    for at in 0..k * rows {
-        // SAFETY: as the caller promises.
-        unsafe { gf_vect_mul_init(*a.add(at), gftbls.add(TABLE * at)) };
-    }
+macro_rules! init_tables {
+    ($($name:ident)*) => {
+        $(/// Writes the tables of a matrix of `rows` rows and `k` columns; see `ec_init_tables` of ISA-L.
+        ///
+        /// # Safety
+        /// `a` is valid for `rows · k` bytes, and `gftbls` for `32 · rows · k`.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(k: c_int, rows: c_int, a: *mut u8, gftbls: *mut u8) {
+            let (Ok(k), Ok(rows)) = (usize::try_from(k), usize::try_from(rows)) else { return };
+            for at in 0..k * rows {
+                // SAFETY: as the caller promises.
+                unsafe { gf_vect_mul_init(*a.add(at), gftbls.add(TABLE * at)) };
+            }
+        })*
+    };
 }
+
+init_tables! { ec_init_tables ec_init_tables_base }
 
 /// Multiplies the region `src` into `dest` by the coefficient whose table is `gftbl`. Returns 0, or
 /// 1 if `len` is not a multiple of 32.

@@ -1,5 +1,5 @@
-//! The erasure-code functions of Intel's ISA-L (`erasure_code.h` and `gf_vect_mul.h` of version
-//! 2.30). They return the same bytes and run on the kernels of Paritas.
+//! The erasure-code functions of Intel's ISA-L (`erasure_code.h` and `gf_vect_mul.h` of versions
+//! 2.30 and 2.31). They return the same bytes and run on the kernels of Paritas.
 //!
 //! A *table* is the output of `ec_init_tables` for a matrix over GF(2^8). It has 32 bytes for each
 //! coefficient: the coefficient's products with the 16 values of the low half of a byte, then with

@@ -39,23 +39,20 @@ pub fn run(protection: &Protection, args: &Repair, output: &Output) -> Result<En
         let line = line(protection, &report, (state, args), seconds);
         output.result(line, || text(protection, &report, state, args));
     }
-    match report.failed.first() {
-        None if state == EndState::Lost => {
-            let message = format!("{} is beyond repair", title(protection));
-            Err(Failure { exit: Exit::Lost, message })
-        }
-        None => Ok(state),
-        Some(first) => {
-            let message = format!(
-                "{} in {} could not be restored; the first: {}",
-                counted(report.failed.len(), "path"),
-                title(protection),
-                first.reason
-            );
-            let exit = if report.check_failed { Exit::CheckFailed } else { Exit::Io };
-            Err(Failure { exit, message })
-        }
-    }
+    failure(protection, &report, state).map_or(Ok(state), Err)
+}
+
+/// Returns what failed: paths that could not be restored, or a protection that is beyond repair.
+fn failure(protection: &Protection, report: &RepairReport, state: EndState) -> Option<Failure> {
+    let title = title(protection);
+    let Some(first) = report.failed.first() else {
+        let message = format!("{title} is beyond repair");
+        return (state == EndState::Lost).then_some(Failure { exit: Exit::Lost, message });
+    };
+    let paths = counted(report.failed.len(), "path");
+    let message = format!("{paths} in {title} could not be restored; the first: {}", first.reason);
+    let exit = if report.check_failed { Exit::CheckFailed } else { Exit::Io };
+    Some(Failure { exit, message })
 }
 
 /// Returns the state after a repair.

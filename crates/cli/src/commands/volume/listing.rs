@@ -115,22 +115,7 @@ fn stat_text(name: &ObjectName, object: &FoundObject) -> String {
 
 /// Removes objects. Returns the worst exit code.
 pub async fn rm(volume: &Volume, args: &Rm, output: &Output) -> Outcome {
-    let mut names: BTreeSet<ObjectName> = BTreeSet::new();
-    for name in &args.names {
-        match args.recursive {
-            true => {
-                let prefix = folder_prefix(name);
-                if prefix.is_empty() {
-                    return Err(Failure::arguments(
-                        "an empty PREFIX would remove every object; name the folders to remove",
-                    ));
-                }
-                let found = list(volume, &prefix, GetOptions::default(), output).await?;
-                names.extend(found.objects.into_keys());
-            }
-            false => _ = names.insert(ObjectName::new(name.as_str())?),
-        }
-    }
+    let names = names_to_remove(volume, args, output).await?;
     let remove = async |name: ObjectName| {
         let report = match volume.remove(&name).await {
             // Another process has removed it since it was listed.
@@ -156,6 +141,31 @@ pub async fn rm(volume: &Volume, args: &Rm, output: &Output) -> Outcome {
         Ok(Exit::Done)
     };
     each(names.into_iter().collect(), AT_ONCE, output, remove).await.end(output)
+}
+
+/// Returns the names that are given, or those of all objects below them.
+async fn names_to_remove(
+    volume: &Volume,
+    args: &Rm,
+    output: &Output,
+) -> Result<BTreeSet<ObjectName>, Failure> {
+    let mut names = BTreeSet::new();
+    for name in &args.names {
+        match args.recursive {
+            true => {
+                let prefix = folder_prefix(name);
+                if prefix.is_empty() {
+                    return Err(Failure::arguments(
+                        "an empty PREFIX would remove every object; name the folders to remove",
+                    ));
+                }
+                let found = list(volume, &prefix, GetOptions::default(), output).await?;
+                names.extend(found.objects.into_keys());
+            }
+            false => _ = names.insert(ObjectName::new(name.as_str())?),
+        }
+    }
+    Ok(names)
 }
 
 /// Shows the state of the nodes, and what waits to be done. Says what to do about the latter.

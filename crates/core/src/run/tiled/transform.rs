@@ -336,7 +336,7 @@ impl<const PARTS: usize> TransformTile<PARTS> {
     /// # Safety
     /// The tile is valid, and so are the buffers.
     #[inline(always)]
-    unsafe fn source<V: Streaming, M: Multiplier<V>>(
+    unsafe fn source<V: Vector, M: Multiplier<V>>(
         self,
         chunk: &Chunk,
         memory: &Memory<'_>,
@@ -349,36 +349,38 @@ impl<const PARTS: usize> TransformTile<PARTS> {
                 return self.entry(entry);
             };
             let (from, bytes) = self.columns.of(value, memory);
-            let to = self.entry(entry);
-            if self.is_leopard {
-                self.import::<V, M>(value, from, bytes);
-                return to;
-            }
-            if bytes == self.width() && value.factor == Element::ONE {
+            if self.is_plain(value, bytes) {
                 return from;
             }
-            if bytes == self.width() {
-                self.scale::<V, M>(value, from, to);
-                return to;
-            }
-            to.copy_from_nonoverlapping(from, bytes);
-            to.add(bytes).write_bytes(0, self.width() - bytes);
-            self.scale::<V, M>(value, to, to);
-            to
+            M::apart(Arrival::<V, M, PARTS> {
+                tile: self,
+                value,
+                from,
+                bytes,
+                marker: PhantomData,
+            });
         }
+        self.entry(entry)
     }
 
-    /// Returns the place to which an entry of a chunk is written: the value's own buffer if it has
-    /// all bytes, the factor is 1 and symbols are not Leopard's, otherwise the tile.
+    /// Whether an entry is read and written in the value's own buffer, which has `bytes` bytes of
+    /// it: if these are all, the factor is 1, and symbols are not Leopard's.
+    #[inline(always)]
+    fn is_plain(self, value: &TransformValue, bytes: usize) -> bool {
+        !self.is_leopard && bytes == self.width() && value.factor == Element::ONE
+    }
+
+    /// Returns the place to which an entry of a chunk is written: the value's own buffer if
+    /// [it is plain](Self::is_plain), otherwise the tile.
     #[inline(always)]
     fn target(self, chunk: &Chunk, memory: &Memory<'_>, entry: usize) -> *mut u8 {
-        let is_plain = |value: &&TransformValue| !self.is_leopard && value.factor == Element::ONE;
-        let own = chunk.value(entry).filter(is_plain);
-        let own = own.map(|value| self.columns.of(value, memory));
-        match own {
-            Some((to, bytes)) if bytes == self.width() => to,
-            _ => self.entry(entry),
+        if let Some(value) = chunk.value(entry) {
+            let (to, bytes) = self.columns.of(value, memory);
+            if self.is_plain(value, bytes) {
+                return to;
+            }
         }
+        self.entry(entry)
     }
 
     /// Moves the values of some entries to their buffers, unless they were written there. If
@@ -396,31 +398,18 @@ impl<const PARTS: usize> TransformTile<PARTS> {
     ) {
         for value in chunk.values_of(entries) {
             let (to, bytes) = self.columns.of(value, memory);
-            if self.is_leopard {
-                // SAFETY: the caller's contract; `TileGranules::of` keeps within the buffer.
-                unsafe { self.export::<V, M>(value, to, bytes, adds) };
+            if self.is_plain(value, bytes) {
                 continue;
             }
-            let entry = self.entry(value.entry);
-            let is_whole = bytes == self.width();
-            // SAFETY: the entry is one of the tile's, and `TileGranules::of` keeps within the
-            // buffer.
-            unsafe {
-                match (is_whole, value.factor == Element::ONE) {
-                    (true, true) => {}
-                    (true, false) => self.scale::<V, M>(value, entry, to),
-                    (false, is_one) => {
-                        if !is_one {
-                            self.scale::<V, M>(value, entry, entry);
-                        }
-                        to.copy_from_nonoverlapping(entry, bytes);
-                    }
-                }
-            }
+            let marker = PhantomData;
+            let delivery = Delivery::<V, M, PARTS> { tile: self, value, to, bytes, adds, marker };
+            // SAFETY: the caller's contract; `TileGranules::of` keeps within the buffer.
+            unsafe { M::apart(delivery) };
         }
     }
 
-    /// Multiplies an entry's bytes at `from` by a value's factor, and writes them at `to`.
+    /// Multiplies an entry's bytes at `from` by a value's factor, and writes them at `to`, unless
+    /// they are there already.
     ///
     /// # Safety
     /// Both places are valid for the bytes of an entry; they are the same, or apart.
@@ -431,6 +420,9 @@ impl<const PARTS: usize> TransformTile<PARTS> {
         from: *const u8,
         to: *mut u8,
     ) {
+        if value.factor == Element::ONE && from == to.cast_const() {
+            return;
+        }
         let factor = Scalar::<V, M>::new(self.factors.value(value.factor), M::factors(self.base));
         for granule in (0..self.width()).step_by(PARTS * LINE) {
             for at in (granule..granule + LINE).step_by(V::BYTES) {
@@ -570,6 +562,70 @@ impl<const PARTS: usize> TransformTile<PARTS> {
                 if let (End::Values(memory), false) = (to, adds) {
                     self.deliver::<V, M>(chunk, memory, first..first + size, adds_at_end);
                 }
+            }
+        }
+    }
+}
+
+/// Makes the entry of a value in the tile, from the `bytes` bytes that the value's buffer has. It is
+/// a function of its own, because each kind of pass would have it otherwise.
+struct Arrival<'a, V, M, const PARTS: usize> {
+    tile: TransformTile<PARTS>,
+    value: &'a TransformValue,
+    from: *const u8,
+    bytes: usize,
+    marker: PhantomData<(V, M)>,
+}
+
+impl<V: Vector, M: Multiplier<V>, const PARTS: usize> KernelWork for Arrival<'_, V, M, PARTS> {
+    /// # Safety
+    /// The tile is valid, and so are the bytes.
+    #[inline(always)]
+    unsafe fn run(self) {
+        let Self { tile, value, from, bytes, .. } = self;
+        let to = tile.entry(value.entry);
+        // SAFETY: the contract above; the entry is one of the tile's.
+        unsafe {
+            if tile.is_leopard {
+                tile.import::<V, M>(value, from, bytes);
+            } else if bytes == tile.width() {
+                tile.scale::<V, M>(value, from, to);
+            } else {
+                to.copy_from_nonoverlapping(from, bytes);
+                to.add(bytes).write_bytes(0, tile.width() - bytes);
+                tile.scale::<V, M>(value, to, to);
+            }
+        }
+    }
+}
+
+/// Moves the entry of a value from the tile to the `bytes` bytes that the value's buffer has.
+struct Delivery<'a, V, M, const PARTS: usize> {
+    tile: TransformTile<PARTS>,
+    value: &'a TransformValue,
+    to: *mut u8,
+    bytes: usize,
+    /// Whether Leopard's symbols are added to those in the buffer.
+    adds: bool,
+    marker: PhantomData<(V, M)>,
+}
+
+impl<V: Vector, M: Multiplier<V>, const PARTS: usize> KernelWork for Delivery<'_, V, M, PARTS> {
+    /// # Safety
+    /// The tile is valid, and so are the bytes.
+    #[inline(always)]
+    unsafe fn run(self) {
+        let Self { tile, value, to, bytes, adds, .. } = self;
+        let entry = tile.entry(value.entry);
+        // SAFETY: the contract above; the entry is one of the tile's.
+        unsafe {
+            if tile.is_leopard {
+                tile.export::<V, M>(value, to, bytes, adds);
+            } else if bytes == tile.width() {
+                tile.scale::<V, M>(value, entry, to);
+            } else {
+                tile.scale::<V, M>(value, entry, entry);
+                to.copy_from_nonoverlapping(entry, bytes);
             }
         }
     }
