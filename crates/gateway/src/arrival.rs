@@ -16,8 +16,9 @@ use s3s::{Body, S3Error, StdError, s3_error};
 use tokio::time::{Instant, Sleep};
 
 use crate::chunks::ChunkReader;
-use crate::headers::{Framing, decoded_length};
+use crate::headers::{Framing, decoded_length, expected_document};
 use crate::held::held;
+use crate::judge::BodyJudge;
 use crate::patience::ClientPatience;
 
 /// The fewest bytes of a body that a client must send in the time of the gateway's patience, unless
@@ -29,6 +30,7 @@ const LEAST: usize = 64 << 10;
 enum ArrivalFault {
     Stalled,
     Framing,
+    Digest,
 }
 
 /// How far the body of a request has arrived. All clones are of the same body.
@@ -38,6 +40,8 @@ pub struct BodyArrival(Arc<Mutex<ArrivalState>>);
 #[derive(Debug, Default)]
 struct ArrivalState {
     is_over: bool,
+    /// The number of bytes that have come.
+    bytes: u64,
     fault: Option<ArrivalFault>,
     trailers: HeaderMap,
 }
@@ -48,6 +52,11 @@ impl BodyArrival {
         held(&self.0).is_over
     }
 
+    /// Returns the number of bytes that have come, with the framing.
+    pub fn bytes(&self) -> u64 {
+        held(&self.0).bytes
+    }
+
     /// Returns why the body did not arrive, if the gateway has found a fault.
     pub fn refusal(&self) -> Option<S3Error> {
         held(&self.0).fault.map(|fault| match fault {
@@ -56,6 +65,9 @@ impl BodyArrival {
             }
             ArrivalFault::Framing => {
                 s3_error!(IncompleteBody, "the body is not aws-chunked, or has no last chunk")
+            }
+            ArrivalFault::Digest => {
+                s3_error!(BadDigest, "the document does not have a digest that was stated")
             }
         })
     }
@@ -73,6 +85,7 @@ pub fn arriving(request: Request<Incoming>, patience: Duration) -> (Request<Body
     let (mut head, body) = request.into_parts();
     let arrival = BodyArrival::default();
     held(&arrival.0).is_over = body.is_end_stream();
+    let expected = expected_document(&head.method, head.uri.query(), &head.headers);
     head.extensions.insert(arrival.clone());
     head.extensions.insert(ClientPatience(patience));
     if framing == Framing::Unsigned {
@@ -85,6 +98,7 @@ pub fn arriving(request: Request<Incoming>, patience: Duration) -> (Request<Body
         framing: (framing != Framing::None).then(ChunkReader::default),
         is_decoded: framing == Framing::Unsigned,
         content: VecDeque::new(),
+        document: expected.map(BodyJudge::new),
         patience: BodyPatience::new(patience),
         arrival: arrival.clone(),
     };
@@ -100,6 +114,8 @@ struct ArrivingBody {
     is_decoded: bool,
     /// Content that goes on before more is read.
     content: VecDeque<Bytes>,
+    /// Judges a document, until it is over: the adapter does not compare it with its digests.
+    document: Option<BodyJudge>,
     patience: BodyPatience,
     arrival: BodyArrival,
 }
@@ -151,7 +167,9 @@ impl ArrivingBody {
     ) -> Poll<Option<Result<Frame<Bytes>, StdError>>> {
         if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(context) {
             let bytes = frame.as_ref().and_then(|frame| frame.as_ref().ok()?.data_ref());
-            self.patience.note(bytes.map_or(0, Bytes::len));
+            let count = bytes.map_or(0, Bytes::len);
+            self.patience.note(count);
+            held(&self.arrival.0).bytes += count as u64;
             return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
         }
         ready!(self.patience.poll_end(context));
@@ -163,10 +181,18 @@ impl ArrivingBody {
         if self.body.is_end_stream() {
             held(&self.arrival.0).is_over = true;
         }
-        let Some(framing) = &mut self.framing else { return Ok(Some(frame)) };
+        let Some(framing) = &mut self.framing else {
+            if let (Some(judge), Some(bytes)) = (&mut self.document, frame.data_ref()) {
+                judge.update(bytes);
+            }
+            return Ok(Some(frame));
+        };
         let Ok(bytes) = frame.into_data() else { return Ok(None) };
         let content =
             framing.take(bytes.clone()).map_err(|_| self.refuse(ArrivalFault::Framing))?;
+        if let Some(judge) = &mut self.document {
+            content.iter().for_each(|bytes| judge.update(bytes));
+        }
         match self.is_decoded {
             true => self.content.extend(content),
             false => return Ok(Some(Frame::data(bytes))),
@@ -176,10 +202,13 @@ impl ArrivingBody {
 
     fn end(&mut self) -> Result<(), StdError> {
         held(&self.arrival.0).is_over = true;
-        let Some(mut framing) = self.framing.take() else { return Ok(()) };
-        let trailers = framing.end().map_err(|_| self.refuse(ArrivalFault::Framing))?;
-        held(&self.arrival.0).trailers = trailers;
-        Ok(())
+        if let Some(mut framing) = self.framing.take() {
+            let trailers = framing.end().map_err(|_| self.refuse(ArrivalFault::Framing))?;
+            held(&self.arrival.0).trailers = trailers;
+        }
+        let Some(document) = self.document.take() else { return Ok(()) };
+        let judged = document.judge(&held(&self.arrival.0).trailers);
+        judged.map(drop).map_err(|_| self.refuse(ArrivalFault::Digest))
     }
 }
 
@@ -205,7 +234,8 @@ impl HttpBody for ArrivingBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.framing.is_none() && self.content.is_empty() && self.body.is_end_stream()
+        let is_judged = self.framing.is_none() && self.document.is_none();
+        is_judged && self.content.is_empty() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {

@@ -13,34 +13,19 @@ use futures::StreamExt;
 use futures::stream::Stream;
 use http::HeaderMap;
 use paritas_volume::{Error, ErrorKind, PieceSink};
-use s3s::checksum::ChecksumHasher;
-use s3s::crypto::{Checksum as _, Crc32, Crc32c, Crc64Nvme, Md5, Sha1, Sha256};
-use s3s::dto::{Checksum, StreamingBlob};
+use s3s::dto::StreamingBlob;
 use s3s::stream::{ByteStream, RemainingLength};
-use s3s::{S3Error, S3ErrorCode, StdError, TrailingHeaders, s3_error};
+use s3s::{S3Error, StdError, TrailingHeaders, s3_error};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use crate::arrival::BodyArrival;
 use crate::errors::told;
-use crate::facts::beside;
+use crate::judge::{BodyJudge, ExpectedBody, Received, bad_request};
 
 /// Number of pieces on the way between a connection and a volume.
 const AHEAD: usize = 4;
 /// What the adapter says of a body that does not have the SHA-256 in its signature.
 const UNLIKE_SIGNED: &str = "Sha256Mismatch";
-
-/// The properties that the request states for its body.
-#[derive(Debug, Default)]
-pub struct ExpectedBody {
-    /// The number of bytes.
-    pub length: Option<u64>,
-    /// The MD5 in Base64.
-    pub md5: Option<String>,
-    /// Checksums in Base64.
-    pub checksum: Checksum,
-    /// The names of the headers that come after the body.
-    pub trailing: Vec<String>,
-}
 
 /// What brings a body, and the headers after it.
 pub struct BodyOrigin {
@@ -49,15 +34,6 @@ pub struct BodyOrigin {
     pub trailers: Option<TrailingHeaders>,
     /// How far the body of the request has arrived. A copy has none.
     pub arrival: Option<BodyArrival>,
-}
-
-/// The properties of a received body.
-#[derive(Debug, Clone, Default)]
-pub struct Received {
-    /// The MD5, in hexadecimal digits.
-    pub md5: String,
-    /// The checksums that the client asked for.
-    pub checksum: Checksum,
 }
 
 /// Why a body is refused, or what it has.
@@ -77,10 +53,8 @@ pub struct RequestBody {
     line: Receiver<Incoming>,
     piece: Bytes,
     is_over: bool,
-    count: u64,
-    md5: Option<Md5>,
-    hasher: ChecksumHasher,
-    expected: ExpectedBody,
+    /// Judges the body; `None` after its end.
+    judge: Option<BodyJudge>,
     outcome: BodyOutcome,
 }
 
@@ -112,17 +86,13 @@ pub fn receive(
     expected: ExpectedBody,
 ) -> (RequestBody, BodyFate, impl Future<Output = ()>) {
     let (sender, line) = channel(AHEAD);
-    let empty =
-        Received { md5: hex(&Md5::new().finalize()), checksum: hasher_for(&expected).finalize() };
-    let outcome: BodyOutcome = Arc::new(Mutex::new(Ok(empty)));
+    let judge = BodyJudge::new(expected);
+    let outcome: BodyOutcome = Arc::new(Mutex::new(Ok(judge.empty())));
     let source = RequestBody {
         line,
         piece: Bytes::new(),
         is_over: false,
-        count: 0,
-        md5: Some(Md5::new()),
-        hasher: hasher_for(&expected),
-        expected,
+        judge: Some(judge),
         outcome: Arc::clone(&outcome),
     };
     (source, BodyFate(outcome), origin.feed(sender))
@@ -166,42 +136,19 @@ impl BodyOrigin {
     }
 }
 
-/// Returns an error whose code the adapter does not have.
-pub fn bad_request(code: &'static str, message: &'static str) -> S3Error {
-    let mut error = S3Error::with_message(S3ErrorCode::Custom(code.into()), message);
-    error.set_status_code(http::StatusCode::BAD_REQUEST);
-    error
-}
-
-fn hasher_for(expected: &ExpectedBody) -> ChecksumHasher {
-    let Checksum { checksum_crc32, checksum_crc32c, checksum_crc64nvme, .. } = &expected.checksum;
-    let Checksum { checksum_sha1, checksum_sha256, .. } = &expected.checksum;
-    let is_wanted = |given: &Option<String>, name: &str| {
-        given.is_some() || expected.trailing.iter().any(|after| after == name)
-    };
-    ChecksumHasher {
-        crc32: is_wanted(checksum_crc32, "x-amz-checksum-crc32").then(Crc32::new),
-        crc32c: is_wanted(checksum_crc32c, "x-amz-checksum-crc32c").then(Crc32c::new),
-        crc64nvme: is_wanted(checksum_crc64nvme, "x-amz-checksum-crc64nvme").then(Crc64Nvme::new),
-        sha1: is_wanted(checksum_sha1, "x-amz-checksum-sha1").then(Sha1::new),
-        sha256: is_wanted(checksum_sha256, "x-amz-checksum-sha256").then(Sha256::new),
-    }
-}
-
 impl RequestBody {
     /// Takes the next message from the line. Returns whether there is a piece.
     fn advance(&mut self) -> io::Result<bool> {
         match self.line.blocking_recv() {
             Some(Incoming::Bytes(bytes)) => {
-                self.count += bytes.len() as u64;
-                self.md5.iter_mut().for_each(|md5| md5.update(&bytes));
-                self.hasher.update(&bytes);
+                self.judge.iter_mut().for_each(|judge| judge.update(&bytes));
                 self.piece = bytes;
                 Ok(true)
             }
             Some(Incoming::End(trailers)) => {
                 self.is_over = true;
-                match self.judge(&trailers) {
+                let judged = self.judge.take().map(|judge| judge.judge(&trailers));
+                match judged.unwrap_or_else(|| Ok(Received::default())) {
                     Ok(received) => {
                         *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Ok(received);
                         Ok(false)
@@ -219,53 +166,6 @@ impl RequestBody {
         *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Err(error);
         io::Error::other(text)
     }
-
-    /// Compares the complete body with what the request says of it.
-    fn judge(&mut self, trailers: &HeaderMap) -> Result<Received, S3Error> {
-        let md5 = self.md5.take().map(|md5| md5.finalize()).unwrap_or_default();
-        let checksum = std::mem::take(&mut self.hasher).finalize();
-        if let Some(length) = self.expected.length.filter(|&length| length != self.count) {
-            let count = self.count;
-            return Err(s3_error!(IncompleteBody, "{count} of {length} bytes came"));
-        }
-        if self.expected.md5.as_ref().is_some_and(|stated| *stated != base64(&md5)) {
-            return Err(s3_error!(BadDigest, "the body does not have the MD5 that was stated"));
-        }
-        let mut announced = self.expected.trailing.iter();
-        if announced.any(|name| !trailers.contains_key(name)) {
-            return Err(bad_request(
-                "MalformedTrailerError",
-                "what x-amz-trailer names did not come after the body",
-            ));
-        }
-        let stated = self.stated(trailers);
-        let is_it = |[stated, found]: [Option<&str>; 2]| stated.is_none() || stated == found;
-        let is_right = beside(&stated, &checksum).into_iter().all(is_it);
-        match is_right {
-            true => Ok(Received { md5: hex(&md5), checksum }),
-            false => {
-                Err(s3_error!(BadDigest, "the body does not have the checksum that was stated"))
-            }
-        }
-    }
-
-    /// Returns the checksums that were stated before the body or after it.
-    fn stated(&self, trailers: &HeaderMap) -> Checksum {
-        let before = &self.expected.checksum;
-        let stated = |given: &Option<String>, name: &str| {
-            let after = trailers.get(format!("x-amz-checksum-{name}"));
-            let after = || after.and_then(|text| text.to_str().ok()).map(str::to_owned);
-            given.clone().or_else(after)
-        };
-        Checksum {
-            checksum_crc32: stated(&before.checksum_crc32, "crc32"),
-            checksum_crc32c: stated(&before.checksum_crc32c, "crc32c"),
-            checksum_crc64nvme: stated(&before.checksum_crc64nvme, "crc64nvme"),
-            checksum_sha1: stated(&before.checksum_sha1, "sha1"),
-            checksum_sha256: stated(&before.checksum_sha256, "sha256"),
-            checksum_type: None,
-        }
-    }
 }
 
 impl Read for RequestBody {
@@ -279,16 +179,6 @@ impl Read for RequestBody {
         buffer[..bytes.len()].copy_from_slice(&bytes);
         Ok(bytes.len())
     }
-}
-
-/// Returns the digits of bytes.
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn base64(bytes: &[u8]) -> String {
-    use base64::Engine;
-    base64::engine::general_purpose::STANDARD.encode(bytes)
 }
 
 /// The bytes of an object, on the way from a volume.

@@ -29,7 +29,7 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use crate::arrival::arriving;
+use crate::arrival::{BodyArrival, arriving};
 use crate::demands::{is_forwarded, pass_over_unreadable, refused_form};
 use crate::document::numbered;
 use crate::errors::explained;
@@ -122,6 +122,33 @@ struct Door {
     metrics: Arc<Metrics>,
 }
 
+impl Door {
+    /// Answers a request of S3. If its body is a document, or if it has none, what it changes is
+    /// finished even if the client goes: an upload that is half complete would be in everybody's
+    /// way for a day. The place of the connection is kept until then.
+    async fn call(
+        self: &Arc<Self>,
+        request: Request<Body>,
+        arrival: &BodyArrival,
+        place: Arc<ConnectionPlace>,
+    ) -> std::result::Result<Response<Body>, HttpError> {
+        let method = request.method();
+        let is_finished = !method.is_safe() && (arrival.is_over() || *method == Method::POST);
+        let door = Arc::clone(self);
+        let answered = async move {
+            let answered = door.service.call(request).await;
+            drop(place);
+            answered
+        };
+        match is_finished {
+            true => tokio::spawn(answered)
+                .await
+                .unwrap_or_else(|error| Err(HttpError::new(error.into()))),
+            false => answered.await,
+        }
+    }
+}
+
 impl Gateway {
     /// Creates a gateway.
     ///
@@ -166,10 +193,10 @@ impl Gateway {
         let mut stop = std::pin::pin!(stop);
         loop {
             let next = async {
-                let place = Arc::clone(&self.connections).acquire_owned().await.ok();
-                (place, listener.accept().await)
+                let permit = Arc::clone(&self.connections).acquire_owned().await.ok();
+                (permit, listener.accept().await)
             };
-            let (place, accepted) = tokio::select! {
+            let (permit, accepted) = tokio::select! {
                 next = next => next,
                 () = &mut stop => break,
             };
@@ -185,12 +212,8 @@ impl Gateway {
                     return Err(Error::new(ErrorKind::Io, message).because(error));
                 }
             };
-            tokio::spawn(self.visit(peer).last(
-                stream,
-                self.tls.clone(),
-                leaving.subscribe(),
-                place,
-            ));
+            let place = ConnectionPlace { leaving: leaving.subscribe(), _permit: permit };
+            tokio::spawn(self.visit(peer, place).last(stream, self.tls.clone()));
         }
         drop(listener);
         // Answers that take longer break off; a put that is not acknowledged is not visible.
@@ -204,9 +227,9 @@ impl Gateway {
         self.door.pages.findings()
     }
 
-    fn visit(&self, peer: SocketAddr) -> Visit {
-        let (door, activity) = (Arc::clone(&self.door), Activity::new());
-        Visit { door, peer, patience: self.patience, activity }
+    fn visit(&self, peer: SocketAddr, place: ConnectionPlace) -> Visit {
+        let (door, activity, place) = (Arc::clone(&self.door), Activity::new(), Arc::new(place));
+        Visit { door, peer, patience: self.patience, activity, place }
     }
 }
 
@@ -233,19 +256,21 @@ struct Visit {
     peer: SocketAddr,
     patience: Duration,
     activity: Arc<Activity>,
+    place: Arc<ConnectionPlace>,
+}
+
+/// One of the connections that a gateway may have, as long as something of it is left.
+struct ConnectionPlace {
+    /// Is ready when the gateway stops, which waits for its connections.
+    leaving: watch::Receiver<()>,
+    _permit: Option<OwnedSemaphorePermit>,
 }
 
 impl Visit {
     /// Lasts until the connection ends, and keeps its place.
-    async fn last(
-        self,
-        stream: TcpStream,
-        tls: Option<TlsAcceptor>,
-        leaving: watch::Receiver<()>,
-        _place: Option<OwnedSemaphorePermit>,
-    ) {
+    async fn last(self, stream: TcpStream, tls: Option<TlsAcceptor>) {
         self.door.metrics.connections.inc();
-        if let Err(error) = self.greet(stream, tls, leaving).await {
+        if let Err(error) = self.greet(stream, tls).await {
             tracing::debug!(peer = %self.peer, %error, "connection");
         }
         self.door.metrics.connections.dec();
@@ -257,14 +282,13 @@ impl Visit {
         &self,
         stream: TcpStream,
         tls: Option<TlsAcceptor>,
-        leaving: watch::Receiver<()>,
     ) -> std::result::Result<(), Failed> {
         stream.set_nodelay(true)?;
-        let Some(tls) = tls else { return self.converse(stream, leaving).await };
+        let Some(tls) = tls else { return self.converse(stream).await };
         let stream = tokio::time::timeout(HANDSHAKE, tls.accept(stream)).await??;
         match stream.get_ref().1.alpn_protocol() {
-            Some(HTTP2) => self.converse_side_by_side(stream, leaving).await,
-            _ => self.converse(stream, leaving).await,
+            Some(HTTP2) => self.converse_side_by_side(stream).await,
+            _ => self.converse(stream).await,
         }
     }
 
@@ -274,8 +298,8 @@ impl Visit {
     async fn patiently(
         &self,
         connection: impl GracefulConnection<Error = HyperError>,
-        mut leaving: watch::Receiver<()>,
     ) -> std::result::Result<(), Failed> {
+        let mut leaving = self.place.leaving.clone();
         let mut connection = std::pin::pin!(connection);
         let mut silence = std::pin::pin!(self.activity.silent_for(self.patience));
         let mut is_leaving = false;
@@ -298,7 +322,6 @@ impl Visit {
     async fn converse(
         &self,
         stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
-        leaving: watch::Receiver<()>,
     ) -> std::result::Result<(), Failed> {
         let mut builder = http1::Builder::new();
         builder.timer(TokioTimer::new()).header_read_timeout(HANDSHAKE).max_headers(MOST_HEADERS);
@@ -306,14 +329,13 @@ impl Visit {
         let answer = service_fn(move |request| visit.clone().answer(request));
         let stream = NotedStream::new(stream, Arc::clone(&self.activity));
         let connection = builder.serve_connection(TokioIo::new(stream), answer);
-        self.patiently(connection, leaving).await
+        self.patiently(connection).await
     }
 
     /// Answers the requests of a connection of HTTP/2.
     async fn converse_side_by_side(
         &self,
         stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
-        leaving: watch::Receiver<()>,
     ) -> std::result::Result<(), Failed> {
         let mut builder = http2::Builder::new(TokioExecutor::new());
         builder.timer(TokioTimer::new()).keep_alive_interval(SILENCE);
@@ -322,19 +344,18 @@ impl Visit {
         let answer = service_fn(move |request| visit.clone().answer(request));
         let stream = NotedStream::new(stream, Arc::clone(&self.activity));
         let connection = builder.serve_connection(TokioIo::new(stream), answer);
-        self.patiently(connection, leaving).await
+        self.patiently(connection).await
     }
 
     async fn answer(
         self,
         mut request: Request<Incoming>,
     ) -> std::result::Result<Response<AnswerBody>, HttpError> {
-        let Self { door, peer, patience, activity } = self;
+        let Self { door, peer, patience, activity, place } = self;
         let _work = activity.work();
         let (begun, method) = (Instant::now(), request.method().clone());
         let (path, version) = (request.uri().path().to_owned(), request.version());
         let id = request_id();
-        let received = request.body().size_hint().lower();
         let query = request.uri().query().map(str::to_owned);
         pass_over_unreadable(query.as_deref(), request.headers_mut());
         let is_local = peer.ip().to_canonical().is_loopback() && !is_forwarded(request.headers());
@@ -345,10 +366,10 @@ impl Visit {
             Some(refused) => {
                 refused.to_http_response().map_err(|error| HttpError::new(error.into()))
             }
-            None => door.service.call(request).await,
+            None => door.call(request, &arrival, place).await,
         };
         let answered = answered.inspect_err(|error| tracing::error!(id, ?error, "request"))?;
-        let mut answer = numbered(explained(answered));
+        let mut answer = numbered(explained(answered, arrival.refusal()));
         tell_range_without_bytes(&method, &mut answer);
         if let Ok(value) = HeaderValue::from_str(&id) {
             answer.headers_mut().insert("x-amz-request-id", value);
@@ -360,7 +381,7 @@ impl Visit {
         }
         let (status, time) = (answer.status().as_u16(), begun.elapsed());
         let sent = answer.body().size_hint().lower();
-        door.metrics.answered(&method, status, time, (received, sent));
+        door.metrics.answered(&method, status, time, (arrival.bytes(), sent));
         tracing::info!(id, %peer, %method, path, status, ms = time.as_millis() as u64, "request");
         Ok(answer.map(|body| AnswerBody::new(body, Arc::clone(&activity))))
     }
@@ -389,7 +410,7 @@ mod tests {
     use super::*;
 
     /// A connection to a gateway whose volume is never asked.
-    fn visit() -> Visit {
+    fn visit(leaving: &watch::Sender<()>) -> Visit {
         let node = |disk: usize| {
             let name = format!("disk{disk}");
             let node: Arc<dyn Node> = Arc::new(FolderNode::new(&name, &name, false));
@@ -399,7 +420,8 @@ mod tests {
         let setup = Setup::new("0".repeat(32), code, (0..3).map(node).collect());
         let volume = Arc::new(Volume::new(setup).unwrap());
         let gateway = Gateway::new(volume, Keys::open(), None, DoorLimits::default()).unwrap();
-        gateway.visit(([127, 0, 0, 1], 9).into())
+        let place = ConnectionPlace { leaving: leaving.subscribe(), _permit: None };
+        gateway.visit(([127, 0, 0, 1], 9).into(), place)
     }
 
     /// The frames of HTTP/2 that a client has got.
@@ -440,9 +462,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn connections_of_http2_without_requests_are_closed() {
         let (client, server) = tokio::io::duplex(1 << 16);
-        let (visit, leaving) = (visit(), watch::Sender::new(()));
+        let leaving = watch::Sender::new(());
+        let visit = visit(&leaving);
         let begun = tokio::time::Instant::now();
-        let conversation = visit.converse_side_by_side(server, leaving.subscribe());
+        let conversation = visit.converse_side_by_side(server);
         let mut got = GotFrames::default();
         let (ended, closed) = tokio::join!(conversation, answer_pings(client, &mut got));
         assert!(ended.is_err() && closed.is_err() && got.pings > 0 && got.farewells > 0);
@@ -453,9 +476,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn connections_of_silent_clients_are_broken_off() {
         let (client, server) = tokio::io::duplex(1 << 16);
-        let (visit, leaving) = (visit(), watch::Sender::new(()));
+        let leaving = watch::Sender::new(());
+        let visit = visit(&leaving);
         let begun = tokio::time::Instant::now();
-        let ended = visit.converse_side_by_side(server, leaving.subscribe()).await;
+        let ended = visit.converse_side_by_side(server).await;
         assert!(ended.is_err());
         assert_eq!(begun.elapsed().as_secs(), (PATIENCE + FAREWELL).as_secs());
         drop(client);
@@ -464,8 +488,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn connections_of_http2_end_when_the_gateway_stops() {
         let (client, server) = tokio::io::duplex(1 << 16);
-        let (visit, leaving) = (visit(), watch::Sender::new(()));
-        let conversation = visit.converse_side_by_side(server, leaving.subscribe());
+        let leaving = watch::Sender::new(());
+        let visit = visit(&leaving);
+        let conversation = visit.converse_side_by_side(server);
         let mut got = GotFrames::default();
         let stop = async {
             tokio::time::sleep(Duration::from_secs(1)).await;

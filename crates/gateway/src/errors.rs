@@ -28,19 +28,33 @@ pub fn told(error: &Error) -> S3Error {
     S3Error::with_message(code, message)
 }
 
+/// Whether others have changed meanwhile what a request is about. Another try sees what is there
+/// now.
+pub fn is_overtaken(error: &S3Error) -> bool {
+    *error.code() == S3ErrorCode::OperationAborted
+}
+
 /// Gives a message to an error of the adapter that has none: some clients cannot read such errors.
-/// A document that could not be read becomes the client's error.
-pub fn explained(answer: Response<Body>) -> Response<Body> {
+/// A document that could not be read becomes the client's error: `refusal`, if the gateway has
+/// refused it.
+pub fn explained(answer: Response<Body>, refusal: Option<S3Error>) -> Response<Body> {
     let told = answer.body().bytes().filter(|_| !answer.status().is_success());
     let text = told.as_ref().and_then(|bytes| std::str::from_utf8(bytes).ok());
     let parts = text.and_then(|text| text.strip_suffix("</Code></Error>")?.rsplit_once("<Code>"));
     let Some((before, code)) = parts else { return answer };
     let (status, code, message) = match code {
-        UNREAD => (
-            StatusCode::BAD_REQUEST,
-            "IncompleteBody",
-            "the body is not what the request says of it",
-        ),
+        UNREAD => match &refusal {
+            Some(refusal) => (
+                refusal.status_code().unwrap_or(StatusCode::BAD_REQUEST),
+                refusal.code().as_str(),
+                refusal.message().unwrap_or_default(),
+            ),
+            None => (
+                StatusCode::BAD_REQUEST,
+                "IncompleteBody",
+                "the body is not what the request says of it",
+            ),
+        },
         "SignatureDoesNotMatch" => (
             answer.status(),
             code,
@@ -71,7 +85,7 @@ mod tests {
     fn told_to_client(status: StatusCode, text: &str) -> (StatusCode, String) {
         let mut answer = Response::new(Body::from(text.to_owned()));
         *answer.status_mut() = status;
-        let answer = explained(answer);
+        let answer = explained(answer, None);
         let bytes = answer.body().bytes().unwrap();
         (answer.status(), String::from_utf8(bytes.to_vec()).unwrap())
     }

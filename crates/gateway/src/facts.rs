@@ -55,9 +55,11 @@ impl ObjectFacts {
     }
 }
 
-/// Returns a time in seconds since 1970 as S3 says it.
+/// Returns a time in seconds since 1970 as S3 says it, at the latest the end of the year 9999: a
+/// damaged manifest may have any number, and later times cannot be said.
 pub fn timestamp(seconds: u64) -> Timestamp {
-    Timestamp::from(std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds))
+    const LAST: u64 = 253_402_300_799;
+    Timestamp::from(std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds.min(LAST)))
 }
 
 /// The headers that are kept with an object.

@@ -2,6 +2,9 @@
 
 use http::header::{AUTHORIZATION, CONTENT_ENCODING};
 use http::{HeaderMap, HeaderValue, Method};
+use s3s::dto::Checksum;
+
+use crate::judge::ExpectedBody;
 
 /// The header of the number of bytes without the framing.
 const DECODED_LENGTH: &str = "x-amz-decoded-content-length";
@@ -53,4 +56,35 @@ pub fn trailing(headers: &HeaderMap) -> Vec<String> {
     let names = texts.filter_map(|text| text.to_str().ok()).flat_map(|text| text.split(','));
     let names = names.map(|name| name.trim().to_ascii_lowercase());
     names.filter(|name| !name.is_empty()).collect()
+}
+
+/// Returns what a request says of a body that is a document. What the document of a complete upload
+/// has as checksum is that of the object.
+pub fn expected_document(
+    method: &Method,
+    query: Option<&str>,
+    headers: &HeaderMap,
+) -> Option<ExpectedBody> {
+    let has = |wanted: &str| {
+        let mut pairs = url::form_urlencoded::parse(query.unwrap_or_default().as_bytes());
+        pairs.any(|(name, _)| name == wanted)
+    };
+    let is_document = method == Method::POST || (method == Method::PUT && has("tagging"));
+    if !is_document {
+        return None;
+    }
+    let text = |name: &str| Some(headers.get(name)?.to_str().ok()?.to_owned());
+    let mut expected = ExpectedBody { md5: text("content-md5"), ..ExpectedBody::default() };
+    if !has("uploadId") {
+        expected.trailing = trailing(headers);
+        expected.checksum = Checksum {
+            checksum_crc32: text("x-amz-checksum-crc32"),
+            checksum_crc32c: text("x-amz-checksum-crc32c"),
+            checksum_crc64nvme: text("x-amz-checksum-crc64nvme"),
+            checksum_sha1: text("x-amz-checksum-sha1"),
+            checksum_sha256: text("x-amz-checksum-sha256"),
+            checksum_type: None,
+        };
+    }
+    Some(expected)
 }

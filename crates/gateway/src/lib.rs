@@ -28,6 +28,7 @@ mod facts;
 mod findings;
 mod headers;
 mod held;
+mod judge;
 mod keys;
 mod listing;
 mod metrics;

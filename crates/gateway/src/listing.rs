@@ -19,17 +19,20 @@ use crate::store::Store;
 
 /// The most keys of one answer.
 const MOST_KEYS: usize = 1000;
+/// The most buckets of one answer, as in S3.
+const MOST_BUCKETS: i32 = 10_000;
 /// Number of objects that are asked about, or removed, side by side.
 const AT_ONCE: usize = 32;
 
 /// A question about the keys of a bucket.
-struct ListQuestion {
-    bucket: String,
-    prefix: String,
+pub struct ListQuestion {
+    pub bucket: String,
+    pub prefix: String,
     delimiter: String,
     /// Only keys after this one are wanted.
-    after: String,
-    most: usize,
+    pub after: String,
+    /// The most keys and common prefixes of an answer.
+    pub most: usize,
     encodes: bool,
 }
 
@@ -43,7 +46,9 @@ struct Page {
 }
 
 impl ListQuestion {
-    fn new(
+    /// # Errors
+    /// If a negative number of keys is wanted, or they are to be encoded in an unknown way.
+    pub fn new(
         bucket: String,
         (prefix, delimiter): (Option<String>, Option<String>),
         after: Option<String>,
@@ -80,14 +85,14 @@ impl ListQuestion {
     }
 
     /// Returns the prefix that stands for a key, if several keys are told as one.
-    fn group_of<'k>(&self, key: &'k str) -> Option<&'k str> {
+    pub fn group_of<'k>(&self, key: &'k str) -> Option<&'k str> {
         let rest = key.strip_prefix(&self.prefix).filter(|_| !self.delimiter.is_empty())?;
         let at = rest.find(&self.delimiter)?;
         Some(&key[..self.prefix.len() + at + self.delimiter.len()])
     }
 
     /// Returns a text as the client wants it.
-    fn told(&self, text: &str) -> String {
+    pub fn told(&self, text: &str) -> String {
         match self.encodes {
             true => url::form_urlencoded::byte_serialize(text.as_bytes())
                 .collect::<String>()
@@ -307,11 +312,23 @@ impl Store {
             creation_date: Some(timestamp(oldest)),
             ..Bucket::default()
         };
-        let opened = found.into_iter().filter(|(name, _)| self.keys.opens(key, name));
+        let ListBucketsInput { prefix, continuation_token, max_buckets, .. } = request.input;
+        let after = continuation_token.as_deref().map(token_text).transpose()?.unwrap_or_default();
+        let most = usize::try_from(max_buckets.unwrap_or(MOST_BUCKETS)).unwrap_or_default();
+        if !(1..=MOST_BUCKETS as usize).contains(&most) {
+            return Err(s3_error!(InvalidArgument, "max-buckets must be 1 to {MOST_BUCKETS}"));
+        }
+        let start = prefix.as_deref().unwrap_or_default();
+        let mut wanted = found.into_iter().filter(|(name, _)| {
+            name.starts_with(start) && *name > after.as_str() && self.keys.opens(key, name)
+        });
+        let buckets: Vec<Bucket> = wanted.by_ref().take(most).map(bucket).collect();
+        let last = wanted.next().and(buckets.last()).and_then(|last| last.name.as_deref());
         Ok(S3Response::new(ListBucketsOutput {
-            buckets: Some(opened.map(bucket).collect()),
+            continuation_token: last.map(token_of),
+            buckets: Some(buckets),
             owner: Some(Owner::default()),
-            ..ListBucketsOutput::default()
+            prefix,
         }))
     }
 
@@ -397,7 +414,7 @@ fn is_passing(error: &paritas_volume::Error) -> bool {
 
 /// Returns the token that stands for the last key of a page.
 fn token_of(last: &str) -> String {
-    crate::body::hex(last.as_bytes())
+    crate::judge::hex(last.as_bytes())
 }
 
 fn token_text(token: &str) -> S3Result<String> {

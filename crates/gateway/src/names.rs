@@ -16,14 +16,18 @@
 //! The name of the empty key, which no object can have, stands for the bucket: it is there if the
 //! bucket was made and not deleted.
 
-use paritas_volume::{ErrorKind, ObjectName};
-use s3s::{S3Result, s3_error};
+use paritas_volume::{Error, ErrorKind, ObjectName};
+use s3s::{S3Error, S3Result, s3_error};
 
 /// Returns the name of an object.
 ///
 /// # Errors
-/// If the key, or a component of it, is too long or has a character that names cannot have.
+/// If the key is empty, or if the key, or a component of it, is too long or has a character that
+/// names cannot have.
 pub fn object(bucket: &str, key: &str) -> S3Result<ObjectName> {
+    if key.is_empty() {
+        return Err(s3_error!(InvalidArgument, "a key has at least one byte"));
+    }
     if key.len() > 1024 || key.split('/').any(|component| escaped(component).len() > 255) {
         return Err(s3_error!(
             KeyTooLongError,
@@ -34,8 +38,12 @@ pub fn object(bucket: &str, key: &str) -> S3Result<ObjectName> {
         ErrorKind::Parameters if key.len() + bucket.len() >= 1024 => {
             s3_error!(KeyTooLongError, "bucket and key have at most 1023 bytes together")
         }
-        _ => s3_error!(InvalidArgument, "{}", error.message()),
+        _ => refused(&error),
     })
+}
+
+fn refused(error: &Error) -> S3Error {
+    s3_error!(InvalidArgument, "{}", error.message())
 }
 
 /// Returns the other name that an object of this key may have: the command, which escapes nothing,
@@ -55,7 +63,7 @@ pub fn unescaped_object(bucket: &str, key: &str) -> Option<ObjectName> {
 /// # Errors
 /// If a name cannot begin with it.
 pub fn bucket(bucket: &str) -> S3Result<ObjectName> {
-    object(bucket, "")
+    ObjectName::new(joined(bucket, "")).map_err(|error| refused(&error))
 }
 
 /// Returns a folder in which all objects are whose keys begin with `prefix`. Other objects may be

@@ -11,13 +11,14 @@ use paritas_volume::{
 use s3s::dto::{self, ETag, Timestamp};
 use s3s::{S3Error, S3Request, S3Response, S3Result, s3_error};
 
-use crate::body::{BodyFate, BodyOrigin, ExpectedBody, Outgoing, Received, line, receive};
+use crate::body::{BodyFate, BodyOrigin, Outgoing, RequestBody, line, receive};
 use crate::conditions::{Conditions, Judgement};
-use crate::errors::told;
+use crate::errors::{is_overtaken, told};
 use crate::facts::{
     ETAG, KeptHeaders, ObjectFacts, TAGS, answer_checksums, answer_headers, checksum_of,
     kept_headers, notes_of, parse_tags,
 };
+use crate::judge::{ExpectedBody, Received};
 use crate::patience::{ClientPatience, PATIENCE};
 use crate::room::TransferRoom;
 use crate::store::Store;
@@ -25,7 +26,7 @@ use crate::store::Store;
 /// How often tags are given to an object that is replaced meanwhile.
 const TAG_TRIES: usize = 5;
 /// How often an object is found for a reader, if it is replaced before its first bytes are read.
-const READ_TRIES: usize = 5;
+pub const READ_TRIES: usize = 5;
 
 impl Store {
     /// Finds an object.
@@ -67,7 +68,7 @@ impl Store {
         origin: BodyOrigin,
         expected: ExpectedBody,
         notes: Notes,
-        store: impl FnOnce(crate::body::RequestBody, PutOptions) -> F,
+        store: impl FnOnce(RequestBody, PutOptions) -> F,
     ) -> S3Result<(PutReport, Received)> {
         let length = expected.length;
         let (source, fate, feed) = receive(origin, expected);
@@ -157,7 +158,7 @@ impl Store {
             ..dto::GetObjectOutput::default()
         };
         answer_headers!(output, found.notes());
-        if input.checksum_mode.is_none() || output.content_range.is_some() {
+        if input.checksum_mode.is_none() || bytes != (0..facts.length) {
             answer_checksums!(output, dto::Checksum::default());
         }
         let answered = [
@@ -248,10 +249,39 @@ impl Store {
     ) -> S3Result<S3Response<dto::CopyObjectOutput>> {
         let key_id = request.credentials.take().map(|credentials| credentials.access_key);
         let target = Conditions::of_target(&request.headers)?;
-        let input = &mut request.input;
-        let (bucket, key) = self.copy_source(key_id.as_deref(), &input.copy_source)?;
-        expect_change(input, &bucket, &key)?;
-        let found = self.object(&bucket, &key).await?;
+        let input = request.input;
+        let source = self.copy_source(key_id.as_deref(), &input.copy_source)?;
+        expect_change(&input, &source)?;
+        self.expect_bucket(&input.bucket).await?;
+        let name = self.name_of(&input.bucket, &input.key).await?;
+        self.expect_for_write(&name, &target).await?;
+        let mut tries = READ_TRIES;
+        let facts = loop {
+            tries -= 1;
+            match self.copy_object(&name, &source, input.clone()).await {
+                Err(error) if is_overtaken(&error) && tries > 0 => {}
+                facts => break facts?,
+            }
+        };
+        let result = dto::CopyObjectResult {
+            e_tag: Some(facts.etag()),
+            last_modified: Some(facts.modified()),
+            ..dto::CopyObjectResult::default()
+        };
+        Ok(S3Response::new(dto::CopyObjectOutput {
+            copy_object_result: Some(result),
+            ..dto::CopyObjectOutput::default()
+        }))
+    }
+
+    /// Writes what an object has at this moment under a name.
+    async fn copy_object(
+        &self,
+        name: &ObjectName,
+        (bucket, key): &(String, String),
+        mut input: dto::CopyObjectInput,
+    ) -> S3Result<ObjectFacts> {
+        let found = self.object(bucket, key).await?;
         let on = Conditions::new(
             (input.copy_source_if_match.take(), input.copy_source_if_none_match.take()),
             (
@@ -262,20 +292,8 @@ impl Store {
         if on.judge(Some(&ObjectFacts::of(&found))) != Judgement::Holds {
             return Err(s3_error!(PreconditionFailed));
         }
-        self.expect_bucket(&input.bucket).await?;
-        let name = self.name_of(&input.bucket, &input.key).await?;
-        self.expect_for_write(&name, &target).await?;
-        let notes = copied_notes(found.notes(), found.pieces().is_none(), input)?;
-        let facts = self.rewrite(&name, found, notes).await?;
-        let result = dto::CopyObjectResult {
-            e_tag: Some(facts.etag()),
-            last_modified: Some(facts.modified()),
-            ..dto::CopyObjectResult::default()
-        };
-        Ok(S3Response::new(dto::CopyObjectOutput {
-            copy_object_result: Some(result),
-            ..dto::CopyObjectOutput::default()
-        }))
+        let notes = copied_notes(found.notes(), found.pieces().is_none(), &mut input)?;
+        self.rewrite(name, found, notes).await
     }
 
     /// Writes the bytes of an object under a name, with these notes. The ETag of an object in
@@ -362,8 +380,8 @@ fn replaced(input: &dto::CopyObjectInput) -> S3Result<(bool, bool)> {
 }
 
 /// Refuses a copy of an object onto itself that changes nothing.
-fn expect_change(input: &dto::CopyObjectInput, bucket: &str, key: &str) -> S3Result<()> {
-    let is_itself = input.bucket == bucket && input.key == key;
+fn expect_change(input: &dto::CopyObjectInput, (bucket, key): &(String, String)) -> S3Result<()> {
+    let is_itself = input.bucket == *bucket && input.key == *key;
     match is_itself && replaced(input)? == (false, false) {
         true => Err(s3_error!(InvalidRequest, "a copy onto itself changes metadata or tags")),
         false => Ok(()),
@@ -419,7 +437,7 @@ pub(crate) use checksum_in;
 /// Takes what a request says of its body out of it.
 macro_rules! expected_body {
     ($request:expr) => {
-        $crate::body::ExpectedBody {
+        $crate::judge::ExpectedBody {
             length: $crate::headers::stated_length(
                 &$request.headers,
                 $request.input.content_length,
@@ -450,8 +468,8 @@ fn copied(outgoing: Outgoing) -> BodyOrigin {
     BodyOrigin { body, trailers: None, arrival: None }
 }
 
-/// Returns the facts about an object for a reader, the requested range, if there is one, and the
-/// bytes that this range means.
+/// Returns the facts about an object for a reader, the range that the answer tells, if it tells
+/// one, and the bytes that are wanted.
 ///
 /// # Errors
 /// If the conditions do not hold, or the object has no such range or part.
@@ -466,12 +484,17 @@ fn wanted(
     let length = facts.length;
     let check = |range: dto::Range| range.check(length).ok().filter(|_| length > 0);
     let refuse = || unsatisfiable(length);
-    let range = match part {
-        // An empty object has no range that could be told.
-        Some(number) => Some(piece_range(found, number)?).filter(|range| !range.is_empty()),
-        None => range.map(|range| check(range).ok_or_else(refuse)).transpose()?,
+    let (range, bytes) = match part {
+        Some(number) => {
+            let bytes = piece_range(found, number)?;
+            // An empty part has no range that could be told.
+            (Some(bytes.clone()).filter(|range| !range.is_empty()), bytes)
+        }
+        None => {
+            let range = range.map(|range| check(range).ok_or_else(refuse)).transpose()?;
+            (range.clone(), range.unwrap_or(0..length))
+        }
     };
-    let bytes = range.clone().unwrap_or(0..length);
     Ok((facts, range, bytes))
 }
 

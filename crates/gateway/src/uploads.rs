@@ -3,18 +3,19 @@
 use std::collections::BTreeMap;
 
 use md5::{Digest, Md5};
-use paritas_volume::{ErrorKind, Piece, StoredPiece, Upload};
+use paritas_volume::{ErrorKind, Piece, PutReport, StoredPiece, Upload};
 use s3s::dto::*;
 use s3s::{S3Error, S3Request, S3Response, S3Result, s3_error};
 
-use crate::body::{ExpectedBody, hex};
 use crate::conditions::Conditions;
-use crate::errors::told;
+use crate::errors::{is_overtaken, told};
 use crate::facts::{
     ETAG, ObjectFacts, answer_checksums, beside, checksum_of, kept_headers, timestamp,
 };
+use crate::judge::{ExpectedBody, Received, hex};
+use crate::listing::ListQuestion;
 use crate::names;
-use crate::objects::{body_origin, checksum_in, expected_body};
+use crate::objects::{READ_TRIES, body_origin, checksum_in, expected_body};
 use crate::store::Store;
 use crate::whole::{StatedWhole, is_of_whole};
 
@@ -94,8 +95,35 @@ impl Store {
         let input = &request.input;
         let number = part_number(input.part_number)?;
         let upload = self.open_upload(&input.bucket, &input.key, &input.upload_id).await?;
-        let (bucket, source) = self.copy_source(key, &input.copy_source)?;
-        let found = self.object(&bucket, &source).await?;
+        let source = self.copy_source(key, &input.copy_source)?;
+        let mut tries = READ_TRIES;
+        let (report, received) = loop {
+            tries -= 1;
+            match self.copy_piece(&upload, number, &source, input).await {
+                Err(error) if is_overtaken(&error) && tries > 0 => {}
+                copied => break copied?,
+            }
+        };
+        let result = CopyPartResult {
+            e_tag: Some(ETag::Strong(received.md5)),
+            last_modified: Some(timestamp(report.created)),
+            ..CopyPartResult::default()
+        };
+        Ok(S3Response::new(UploadPartCopyOutput {
+            copy_part_result: Some(result),
+            ..UploadPartCopyOutput::default()
+        }))
+    }
+
+    /// Stores what an object has at this moment, or a range of it, as a part.
+    async fn copy_piece(
+        &self,
+        upload: &Upload<'_>,
+        number: u32,
+        (bucket, key): &(String, String),
+        input: &UploadPartCopyInput,
+    ) -> S3Result<(PutReport, Received)> {
+        let found = self.object(bucket, key).await?;
         let on = Conditions::new(
             (input.copy_source_if_match.clone(), input.copy_source_if_none_match.clone()),
             (
@@ -112,17 +140,7 @@ impl Store {
         let origin = self.read_for_copy(found, range, room.clone());
         let put =
             async |source, options| Ok(upload.put_piece(number, source, options).await?.report);
-        let notes = BTreeMap::new();
-        let (report, received) = self.receive(origin, expected, notes, put).await?;
-        let result = CopyPartResult {
-            e_tag: Some(ETag::Strong(received.md5)),
-            last_modified: Some(timestamp(report.created)),
-            ..CopyPartResult::default()
-        };
-        Ok(S3Response::new(UploadPartCopyOutput {
-            copy_part_result: Some(result),
-            ..UploadPartCopyOutput::default()
-        }))
+        self.receive(origin, expected, BTreeMap::new(), put).await
     }
 
     pub async fn complete(
@@ -134,18 +152,24 @@ impl Store {
             checksum: checksum_in!(input),
             kind: input.checksum_type,
         };
-        let upload = self.upload(&input.bucket, &input.key, &input.upload_id).await?;
         let wanted = input.multipart_upload.and_then(|upload| upload.parts).unwrap_or_default();
-        let etag = match upload.is_done() {
-            // A client that did not get the answer asks again.
-            true => self.stored_etag(&upload, &input.bucket, &input.key).await?,
-            false => {
-                let on = Conditions {
-                    if_match: input.if_match,
-                    if_none_match: input.if_none_match,
-                    ..Conditions::default()
-                };
-                self.join_pieces(upload, &wanted, &on, &stated).await?
+        let on = Conditions {
+            if_match: input.if_match,
+            if_none_match: input.if_none_match,
+            ..Conditions::default()
+        };
+        let mut tries = READ_TRIES;
+        let etag = loop {
+            let upload = self.upload(&input.bucket, &input.key, &input.upload_id).await?;
+            if upload.is_done() {
+                // A client that did not get the answer asks again.
+                break self.stored_etag(&upload, &input.bucket, &input.key).await?;
+            }
+            tries -= 1;
+            match self.join_pieces(upload, &wanted, &on, &stated).await {
+                // Perhaps another request has completed it meanwhile.
+                Err(error) if is_overtaken(&error) && tries > 0 => {}
+                etag => break etag?,
             }
         };
         Ok(S3Response::new(CompleteMultipartUploadOutput {
@@ -203,7 +227,7 @@ impl Store {
     }
 
     pub async fn parts(&self, input: ListPartsInput) -> S3Result<S3Response<ListPartsOutput>> {
-        let upload = self.upload(&input.bucket, &input.key, &input.upload_id).await?;
+        let upload = self.open_upload(&input.bucket, &input.key, &input.upload_id).await?;
         let stored = upload.pieces().await.map_err(|error| told(&error))?;
         let after = input.part_number_marker.unwrap_or(0);
         let most = input.max_parts.unwrap_or(1000).clamp(0, 1000);
@@ -240,48 +264,77 @@ impl Store {
     ) -> S3Result<S3Response<ListMultipartUploadsOutput>> {
         self.expect_bucket(&input.bucket).await?;
         let found = self.volume.uploads().await.map_err(|error| told(&error))?;
-        let prefix = input.prefix.as_deref().unwrap_or_default();
-        let mut uploads = uploads_below(&found, &input.bucket, prefix);
-        let place = |upload: &MultipartUpload| (upload.key.clone(), upload.upload_id.clone());
-        uploads.sort_by_key(place);
-        let after = (input.key_marker.clone(), input.upload_id_marker.clone());
-        uploads.retain(|upload| match &after {
-            (None, _) => true,
-            (key, None) => upload.key > *key,
-            after => place(upload) > *after,
-        });
-        let most = input.max_uploads.unwrap_or(1000).clamp(0, 1000);
-        let is_truncated = most > 0 && uploads.len() > most as usize;
-        uploads.truncate(most as usize);
+        let texts = (input.prefix.clone(), input.delimiter.clone());
+        let (after, encoding) = (input.key_marker.clone(), input.encoding_type.as_ref());
+        let question =
+            ListQuestion::new(input.bucket.clone(), texts, after, input.max_uploads, encoding)?;
+        let page = UploadsPage::of(&found, &question, input.upload_id_marker.as_deref());
         let (next_key_marker, next_upload_id_marker) =
-            uploads.last().filter(|_| is_truncated).map(place).unwrap_or_default();
+            page.last.map_or((None, None), |(key, id)| (Some(question.told(&key)), id));
         Ok(S3Response::new(ListMultipartUploadsOutput {
             bucket: Some(input.bucket),
-            prefix: input.prefix,
-            key_marker: input.key_marker,
+            prefix: Some(question.told(&question.prefix)),
+            delimiter: input.delimiter.map(|text| question.told(&text)),
+            encoding_type: input.encoding_type.clone(),
+            key_marker: Some(question.told(&question.after)),
             upload_id_marker: input.upload_id_marker,
-            max_uploads: Some(most),
-            is_truncated: Some(is_truncated),
+            max_uploads: Some(question.most as i32),
+            is_truncated: Some(next_key_marker.is_some()),
             next_key_marker,
             next_upload_id_marker,
-            uploads: Some(uploads),
+            uploads: Some(page.uploads),
+            common_prefixes: Some(page.prefixes),
             ..ListMultipartUploadsOutput::default()
         }))
     }
 }
 
-/// Returns the uploads in `found` whose keys in a bucket begin with `prefix`.
-fn uploads_below(found: &[Upload<'_>], bucket: &str, prefix: &str) -> Vec<MultipartUpload> {
-    let upload = |upload: &Upload<'_>| {
-        let key = names::key_of(bucket, upload.name())?;
-        key.starts_with(prefix).then(|| MultipartUpload {
-            key: Some(key),
-            upload_id: Some(upload.id().to_owned()),
-            initiated: Some(timestamp(upload.begun())),
-            ..MultipartUpload::default()
-        })
-    };
-    found.iter().filter_map(upload).collect()
+/// A part of the uploads of a bucket.
+#[derive(Default)]
+struct UploadsPage {
+    uploads: Vec<MultipartUpload>,
+    prefixes: Vec<CommonPrefix>,
+    /// The last key and its upload, or the last prefix, if there are more.
+    last: Option<(String, Option<String>)>,
+}
+
+impl UploadsPage {
+    /// Returns the uploads that a question is about: those after its place, and those of its key
+    /// that come after `id`.
+    fn of(found: &[Upload<'_>], question: &ListQuestion, id: Option<&str>) -> Self {
+        let keyed = |upload| Some((names::key_of(&question.bucket, Upload::name(upload))?, upload));
+        let mut keyed: Vec<(String, &Upload<'_>)> = found.iter().filter_map(keyed).collect();
+        keyed.sort_by(|(key, one), (other, two)| (key, one.id()).cmp(&(other, two.id())));
+        let (mut page, mut last) = (Self::default(), (String::new(), None));
+        for (key, upload) in keyed {
+            let is_after = match key == question.after {
+                true => id.is_some_and(|id| upload.id() > id),
+                false => key > question.after,
+            };
+            let group = question.group_of(&key);
+            let is_told = group.is_some_and(|group| group == last.0 || group == question.after);
+            if !is_after || is_told || !key.starts_with(&question.prefix) {
+                continue;
+            }
+            if page.uploads.len() + page.prefixes.len() == question.most {
+                page.last = (question.most > 0).then_some(last);
+                break;
+            }
+            if let Some(group) = group {
+                page.prefixes.push(CommonPrefix { prefix: Some(question.told(group)) });
+                last = (group.to_owned(), None);
+                continue;
+            }
+            page.uploads.push(MultipartUpload {
+                key: Some(question.told(&key)),
+                upload_id: Some(upload.id().to_owned()),
+                initiated: Some(timestamp(upload.begun())),
+                ..MultipartUpload::default()
+            });
+            last = (key, Some(upload.id().to_owned()));
+        }
+        page
+    }
 }
 
 fn part_number(number: i32) -> S3Result<u32> {

@@ -543,3 +543,225 @@ async fn listings_wait_for_nodes_that_come_back() {
     let listing = ask(&open, "GET /photos?list-type=2", &[], "").await;
     assert!(listing.contains("<ETag>"), "{listing}");
 }
+
+/// Stores a part of an upload of `key`, and returns its ETag.
+async fn put_part(open: &Fixture, key: &str, number: u32, id: &str, body: &str) -> String {
+    let line = format!("PUT /photos/{key}?partNumber={number}&uploadId={id}");
+    let answer = ask(open, &line, &[], body).await;
+    answer.lines().find_map(|line| line.strip_prefix("etag: ")).unwrap().to_owned()
+}
+
+/// Returns the document that completes an upload of these parts.
+fn document_of(parts: &[(u32, String)]) -> String {
+    let part = |(number, etag): &(u32, String)| {
+        format!("<Part><PartNumber>{number}</PartNumber><ETag>{etag}</ETag></Part>")
+    };
+    let parts: String = parts.iter().map(part).collect();
+    format!("<CompleteMultipartUpload>{parts}</CompleteMultipartUpload>")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_empty_last_part_is_empty() {
+    let open = open_to_all().await;
+    let id = begin(&open, "a").await;
+    let first = put_part(&open, "a", 1, &id, &"x".repeat(5 << 20)).await;
+    let last = put_part(&open, "a", 3, &id, "").await;
+    let document = document_of(&[(1, first), (3, last)]);
+    let answer = ask(&open, &format!("POST /photos/a?uploadId={id}"), &[], &document).await;
+    assert!(answer.contains("<ETag>"), "{answer}");
+    for method in ["GET", "HEAD"] {
+        let answer = ask(&open, &format!("{method} /photos/a?partNumber=3"), &[], "").await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        assert!(
+            answer.contains("content-length: 0\r\n") && body_of(&answer).is_empty(),
+            "{answer}"
+        );
+        assert!(!answer.contains("content-range"), "{answer}");
+    }
+    let answer = ask(&open, "GET /photos/a?partNumber=1", &[], "").await;
+    assert_eq!(body_of(&answer).len(), 5 << 20);
+}
+
+/// The empty key is the name of the bucket itself.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_empty_key_is_refused() {
+    let open = open_to_all().await;
+    let document = "<Delete><Object><Key></Key></Object></Delete>";
+    let answer = ask(&open, "POST /photos?delete", &[], document).await;
+    assert_eq!(code_of(&answer), "InvalidArgument", "{answer}");
+    assert!(!answer.contains("<Deleted>"), "{answer}");
+    let answer = ask(&open, "PUT /photos/b", &["x-amz-copy-source: /photos/"], "").await;
+    assert!(answer.starts_with("HTTP/1.1 4"), "{answer}");
+    let names = open.volume.list("photos/").await.unwrap().objects;
+    assert_eq!(names.keys().map(ObjectName::as_str).collect::<Vec<_>>(), ["photos/%"]);
+}
+
+/// A client without a key may say of its body what it likes.
+#[tokio::test(flavor = "multi_thread")]
+async fn only_bytes_that_came_are_counted() {
+    let open = Fixture::new().await;
+    for _ in 0..2 {
+        let request = format!(
+            "PUT /photos/a HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+            i64::MAX
+        );
+        assert!(open.bare(&request).await.starts_with("HTTP/1.1 403"));
+    }
+    let page = ask(&open, "GET /-/", &[], "").await;
+    assert!(page.contains("2 requests, 0 bytes received"), "{page}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn documents_have_the_digests_that_are_stated() {
+    let open = open_to_all().await;
+    assert!(ask(&open, "PUT /photos/a", &[], "hello").await.starts_with("HTTP/1.1 200"));
+    let delete = "<Delete><Object><Key>a</Key></Object></Delete>";
+    let tagging = "<Tagging><TagSet><Tag><Key>a</Key><Value>b</Value></Tag></TagSet></Tagging>";
+    for (line, document) in [("POST /photos?delete", delete), ("PUT /photos/a?tagging", tagging)] {
+        for header in [
+            "Content-MD5: AAAAAAAAAAAAAAAAAAAAAA==",
+            "x-amz-checksum-crc32: AAAAAA==",
+            "x-amz-checksum-sha256: LPJNul+wow4m6DsqxbninhsWHlwfp0JecwQzYpOLmCQ=",
+        ] {
+            let answer = ask(&open, line, &[header], document).await;
+            assert_eq!(code_of(&answer), "BadDigest", "{line}, {header}: {answer}");
+            assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
+        }
+    }
+    assert_eq!(get(&open, "a").await, "hello");
+    let right = "Content-MD5: aFPqFnlCon58cZ4Qt7zwvQ==";
+    let answer = ask(&open, "POST /photos?delete", &[right], delete).await;
+    assert!(answer.contains("<Deleted>"), "{answer}");
+}
+
+/// A client that goes after it has sent the document does not leave an upload that is half complete.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_begun_is_finished_without_its_client() {
+    let open = open_to_all().await;
+    for wait in [0, 2, 4, 8, 16] {
+        let key = format!("film{wait}");
+        let id = begin(&open, &key).await;
+        let etag = put_part(&open, &key, 1, &id, "hello").await;
+        let document = document_of(&[(1, etag)]);
+        let length = document.len();
+        let mut stream = TcpStream::connect(open.address).await.unwrap();
+        let head = format!("POST /photos/{key}?uploadId={id} HTTP/1.1\r\nHost: x\r\n");
+        let request = format!("{head}Content-Length: {length}\r\n\r\n{document}");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(wait)).await;
+        drop(stream);
+        // The client comes back, and is told that it is complete.
+        let answer = ask(&open, &format!("POST /photos/{key}?uploadId={id}"), &[], &document).await;
+        assert!(answer.contains("<ETag>"), "after {wait} ms: {answer}");
+        assert_eq!(get(&open, &key).await, "hello");
+        let abort = ask(&open, &format!("DELETE /photos/{key}?uploadId={id}"), &[], "").await;
+        assert_eq!(code_of(&abort), "NoSuchUpload", "{abort}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upload_that_two_complete_is_complete_for_both() {
+    let open = open_to_all().await;
+    for round in 0..5 {
+        let key = format!("film{round}");
+        let id = begin(&open, &key).await;
+        let document = document_of(&[(1, put_part(&open, &key, 1, &id, "hello").await)]);
+        let complete =
+            async || ask(&open, &format!("POST /photos/{key}?uploadId={id}"), &[], &document).await;
+        let (one, other) = tokio::join!(complete(), complete());
+        assert!(one.contains("<ETag>") && other.contains("<ETag>"), "{one}\n{other}");
+        let parts = ask(&open, &format!("GET /photos/{key}?uploadId={id}"), &[], "").await;
+        assert_eq!(code_of(&parts), "NoSuchUpload", "{parts}");
+    }
+    let long = format!("GET /photos/a?uploadId={}", "a".repeat(300));
+    assert_eq!(code_of(&ask(&open, &long, &[], "").await), "NoSuchUpload");
+}
+
+/// The piece that was begun last counts, also if both are of the same second or the first one came
+/// slowly.
+#[tokio::test(flavor = "multi_thread")]
+async fn of_a_part_the_piece_begun_last_counts() {
+    let open = open_to_all().await;
+    let id = begin(&open, "a").await;
+    let line = format!("PUT /photos/a?partNumber=1&uploadId={id}");
+    let slow = async |body: &str| {
+        let mut stream = TcpStream::connect(open.address).await.unwrap();
+        let head = format!("{line} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n");
+        let head = format!("{head}Content-Length: {}\r\n\r\n", body.len());
+        stream.write_all(head.as_bytes()).await.unwrap();
+        // The headers come late in a second, and the body early in the next one.
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        stream.write_all(body.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    };
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    tokio::time::sleep(Duration::from_millis(1850 - u64::from(since.subsec_millis()))).await;
+    slow("older").await;
+    let newer = put_part(&open, "a", 1, &id, "newer").await;
+    let parts = ask(&open, &format!("GET /photos/a?uploadId={id}"), &[], "").await;
+    assert!(parts.contains(newer.trim_matches('"')), "{newer}: {parts}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn buckets_and_uploads_are_listed_as_asked() {
+    let open = open_to_all().await;
+    for bucket in ["films", "music", "pictures"] {
+        put_behind(&open, &format!("{bucket}/%")).await;
+    }
+    let buckets = async |query: &str| {
+        let answer = ask(&open, &format!("GET /?{query}"), &[], "").await;
+        let names = answer.split("<Name>").skip(1).map(|rest| rest.split('<').next().unwrap());
+        (names.map(str::to_owned).collect::<Vec<_>>(), answer.clone())
+    };
+    assert_eq!(buckets("prefix=p&max-buckets=5").await.0, ["photos", "pictures"]);
+    let (first, answer) = buckets("max-buckets=3").await;
+    assert_eq!(first, ["films", "music", "photos"]);
+    let token = answer.split_once("<ContinuationToken>").unwrap().1.split_once('<').unwrap().0;
+    let (rest, answer) = buckets(&format!("max-buckets=3&continuation-token={token}")).await;
+    assert_eq!(rest, ["pictures"]);
+    assert!(!answer.contains("<ContinuationToken>"), "{answer}");
+
+    for key in ["d/1", "d/2", "e%20f", "g"] {
+        begin(&open, key).await;
+    }
+    let uploads =
+        async |query: &str| ask(&open, &format!("GET /photos?uploads&{query}"), &[], "").await;
+    let answer = uploads("delimiter=/&encoding-type=url").await;
+    assert!(answer.contains("<CommonPrefixes><Prefix>d/</Prefix></CommonPrefixes>"), "{answer}");
+    assert_eq!(answer.matches("<Upload>").count(), 2, "{answer}");
+    assert!(answer.contains("<Key>e+f</Key>"), "{answer}");
+    let answer = uploads("delimiter=/&max-uploads=1").await;
+    assert!(answer.contains("<NextKeyMarker>d/</NextKeyMarker>"), "{answer}");
+    let answer = uploads("delimiter=/&key-marker=d/").await;
+    assert!(!answer.contains("CommonPrefixes") && answer.contains("<Key>g</Key>"), "{answer}");
+}
+
+/// A damaged manifest may be of any time.
+#[tokio::test(flavor = "multi_thread")]
+async fn impossible_times_hide_nothing() {
+    let open = open_to_all().await;
+    put_bytes_behind(&open, "photos/a", content(100)).await;
+    (0..5).for_each(|disk| move_to_the_end_of_time(&open.disk(disk)));
+    let listing = ask(&open, "GET /photos?list-type=2", &[], "").await;
+    assert!(
+        listing.contains("<Key>a</Key>") && listing.contains("<LastModified>9999-"),
+        "{listing}"
+    );
+}
+
+/// Spoils the manifests of `a` below a folder, and gives them the latest time that names can have.
+fn move_to_the_end_of_time(folder: &Path) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            move_to_the_end_of_time(&path);
+        } else if path.to_str().unwrap().contains("/a@/") {
+            let name = path.file_name().unwrap().to_str().unwrap();
+            let late = format!("0000ffffffffffff{}", &name[16..]);
+            std::fs::write(&path, b"spoiled").unwrap();
+            std::fs::rename(&path, path.with_file_name(late)).unwrap();
+        }
+    }
+}

@@ -11,11 +11,6 @@ pub(crate) fn now() -> u64 {
     time_of_day().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// Returns the milliseconds of the present second.
-pub(crate) fn milliseconds() -> u32 {
-    time_of_day().duration_since(UNIX_EPOCH).map_or(0, |since| since.subsec_millis())
-}
-
 /// The time since a moment, by the clock that has advanced further: the system's steady clock
 /// stands still while the machine is suspended, and the wall clock may be set back.
 #[derive(Debug, Clone, Copy)]
@@ -27,6 +22,16 @@ pub(crate) struct Since {
 impl Since {
     pub fn now() -> Self {
         Self { steady: Instant::now(), wall: time_of_day() }
+    }
+
+    /// Returns the moment in seconds since the beginning of 1970.
+    pub fn seconds(self) -> u64 {
+        self.wall.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+    }
+
+    /// Returns the milliseconds of the moment's second.
+    pub fn milliseconds(self) -> u32 {
+        self.wall.duration_since(UNIX_EPOCH).map_or(0, |since| since.subsec_millis())
     }
 
     pub fn elapsed(self) -> Duration {

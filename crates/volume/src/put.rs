@@ -59,6 +59,9 @@ pub struct PutOptions {
     pub(crate) created: Option<u64>,
     /// The moment from which the pieces of an object in pieces are kept for it, if it is not now.
     pub(crate) begun: Option<Since>,
+    /// The time of the version, in seconds since the beginning of 1970, if it is not that at which
+    /// its manifests are written.
+    pub(crate) time: Option<u64>,
 }
 
 impl PutOptions {
@@ -222,7 +225,8 @@ impl<'a> PutJob<'a> {
         parts: NewParts,
         mut hands: PutHands<'_>,
     ) -> Result<PutReport, FailedPut> {
-        let put = Put::new(self.cluster.quorum, self.object, parts, now());
+        let time = self.options.time.unwrap_or_else(now);
+        let put = Put::new(self.cluster.quorum, self.object, parts, time);
         let put = self.old.into_iter().fold(put, Put::in_place_of);
         let (listed, is_owed, put) = hands.run(put, self.object).await?;
         Ok(self.report(&put, listed, is_owed, hands))

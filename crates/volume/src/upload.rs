@@ -39,7 +39,7 @@ use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::place::attributes::Attributes;
 use serde::{Deserialize, Serialize};
 
-use crate::clock::{Since, milliseconds, now};
+use crate::clock::{Since, now};
 use crate::cluster::Cluster;
 use crate::driver::drive;
 use crate::find::{FindJob, unsure};
@@ -168,9 +168,9 @@ impl Piece {
         part_of(self.number)
     }
 
-    /// Draws a number for a piece that is a certain part: the milliseconds of this second and
-    /// random bits follow the number of the part.
-    fn draw(part: u32) -> Result<u32> {
+    /// Draws a number for a piece that is a certain part and that somebody began to store at a
+    /// moment: the milliseconds of its second and random bits follow the number of the part.
+    fn draw(part: u32, begun: Since) -> Result<u32> {
         if !(1..=Self::MOST_PARTS).contains(&part) {
             let most = Self::MOST_PARTS;
             return Err(Error::parameters(format!(
@@ -178,7 +178,7 @@ impl Piece {
             )));
         }
         let random = u32::from(new_object()?.as_bytes()[0]);
-        Ok(part << DRAWN_BITS | milliseconds() << RANDOM_BITS | random)
+        Ok(part << DRAWN_BITS | begun.milliseconds() << RANDOM_BITS | random)
     }
 }
 
@@ -217,10 +217,10 @@ impl<'v> UploadsJob<'v> {
     /// Reads the record of an upload.
     async fn read(self, id: &str) -> Result<Upload<'v>> {
         let is_id = |byte: u8| byte.is_ascii_hexdigit() || byte == b'-';
-        if id.is_empty() || !id.bytes().all(is_id) {
-            return Err(unknown(id));
-        }
-        let record = ObjectName::new(format!("{UPLOADS}{id}"))?;
+        let record = match ObjectName::new(format!("{UPLOADS}{id}")) {
+            Ok(record) if !id.is_empty() && id.bytes().all(is_id) => record,
+            _ => return Err(unknown(id)),
+        };
         let mut bytes = Vec::new();
         let read = read_all(self.cluster, &record, &mut bytes).await;
         let found = read.map_err(|error| match error.kind() {
@@ -444,7 +444,8 @@ impl Upload<'_> {
         ObjectName::new(format!("{UPLOADS}{}", self.id))
     }
 
-    /// Stores a part as a piece. It counts instead of earlier pieces that are the same part.
+    /// Stores a part as a piece. It counts instead of pieces that are the same part and were begun
+    /// earlier.
     ///
     /// # Errors
     /// If the number is not 1 to [`Piece::MOST_PARTS`] ([`ErrorKind::Parameters`]), if the object
@@ -459,8 +460,12 @@ impl Upload<'_> {
         if self.record.is_over() {
             return Err(self.is_over());
         }
-        let number = Piece::draw(part)?;
+        // The piece's version and number tell together which piece of a part is the newest, so
+        // both are of the same moment.
+        let begun = Since::now();
+        let number = Piece::draw(part, begun)?;
         let name = names::piece(&self.id, number)?;
+        let options = PutOptions { time: Some(begun.seconds()), ..options };
         let report = PutJob::new(self.cluster, &name, options)?.run(source).await?;
         if !self.may_have(number).await? {
             remove_all(self.cluster, [name]).await?;
