@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from typing_extensions import Buffer
 
 _Path: TypeAlias = str | os.PathLike[str]
-#: Lists or tuples of buffers, or an array of two dimensions.
+#: Lists, tuples or other sequences of buffers, or an array of two dimensions.
 _Shards: TypeAlias = Sequence[Buffer] | Buffer
 _Parity = TypeVar("_Parity", bound=_Shards)
 
@@ -309,7 +309,7 @@ def protect(
     *,
     redundancy: str = "10%",
     parity_dirs: _Path | Sequence[_Path] | None = None,
-    exclude: Sequence[str] = ...,
+    exclude: str | Sequence[str] = ...,
     label: str | None = None,
     force: bool = False,
     sync: bool = True,
@@ -320,7 +320,7 @@ def update(
     *,
     checksum: bool = False,
     accept_changes: bool = False,
-    accept_removals: Sequence[str] = ...,
+    accept_removals: str | Sequence[str] = ...,
     sync: bool = True,
     threads: int | None = None,
 ) -> list[UpdateReport]: ...

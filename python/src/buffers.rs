@@ -11,7 +11,7 @@ use std::slice;
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyList, PyMemoryView, PyTuple};
+use pyo3::types::{PyByteArray, PyList, PyMemoryView, PySequence, PyTuple};
 
 use crate::errors::{Result, wrong_argument};
 
@@ -90,8 +90,8 @@ struct Place {
 }
 
 impl Shards {
-    /// Exports the memory of the argument `name`: a list or tuple of objects, or the rows of an
-    /// array of two dimensions.
+    /// Exports the memory of the argument `name`: a list, a tuple or another sequence of objects, or
+    /// the rows of an array of two dimensions.
     pub fn of(object: &Bound<'_, PyAny>, name: &str) -> Result<Self> {
         let number = |at| format!("{name}[{at}]");
         if let Ok(list) = object.cast::<PyList>() {
@@ -99,6 +99,10 @@ impl Shards {
         }
         if let Ok(tuple) = object.cast::<PyTuple>() {
             return Self::of_each(tuple.iter(), number);
+        }
+        if let (Err(_), Ok(sequence)) = (Source::of(object), object.cast::<PySequence>()) {
+            let objects = sequence.try_iter()?.collect::<PyResult<Vec<_>>>()?;
+            return Self::of_each(objects.into_iter(), number);
         }
         Self::of_array(object).map_err(|error| error.about(object.py(), name))
     }

@@ -141,13 +141,12 @@ impl Code {
         have: Option<Vec<usize>>,
         want: Option<Vec<usize>>,
     ) -> Result<Schedule> {
-        let encoding = |holds: bool| -> CellSet {
-            let cells = self.0.nodes().flat_map(|node| self.0.node_cells(node)).copied();
-            let chosen = cells.filter(|cell| self.0.data_cells().contains(cell) == holds);
-            CellSet::from_cells(self.0.cell_count(), chosen)
-        };
-        let have = have.map_or_else(|| Ok(encoding(true)), |nodes| self.cells(nodes))?;
-        let want = want.map_or_else(|| Ok(encoding(false)), |nodes| self.cells(nodes))?;
+        let data = self.0.data_cells();
+        let stored = self.0.nodes().flat_map(|node| self.0.node_cells(node)).copied();
+        let parity = stored.filter(|cell| !data.contains(cell));
+        let set = |cells: Vec<CellId>| Ok(CellSet::from_cells(self.0.cell_count(), cells));
+        let have = have.map_or_else(|| set(data.to_vec()), |nodes| self.cells(nodes))?;
+        let want = want.map_or_else(|| set(parity.collect()), |nodes| self.cells(nodes))?;
         let plan = py.detach(|| self.0.schedule(&have, &want))?;
         let number = |cells: &[CellId]| cells.iter().map(|&cell| self.0.cell_name(cell)).collect();
         let (inputs, outputs) = (number(plan.inputs()), number(plan.outputs()));

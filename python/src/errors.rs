@@ -32,6 +32,14 @@ impl From<Failure> for PyErr {
 }
 
 impl Failure {
+    /// Adds the number of the system's error, if there is one, as `errno`.
+    fn with_number(self, number: Option<i32>) -> Self {
+        let Some(number) = number else { return self };
+        // An exception that does not accept the number is raised without it.
+        let _ = Python::attach(|py| self.0.value(py).setattr("errno", number));
+        self
+    }
+
     /// Adds a note that names the wrong argument of a call, as PyO3 does for arguments of a wrong
     /// type.
     pub fn about(self, py: Python<'_>, argument: &str) -> Self {
@@ -76,13 +84,25 @@ impl From<paritas_shards::Error> for Failure {
             Parameters | Ambiguous | Unsupported => raise::<ParameterError>(kind, text),
             NotFound | NotRecognised => raise::<NotFoundError>(kind, text),
             TooFewShards | DigestMismatch => raise::<LossError>(kind, text),
+            Io if error.io_kind() == Some(io::ErrorKind::NotFound) => {
+                raise::<NotFoundError>(kind, text).with_number(number_of(&error))
+            }
             Io | Exists | Busy | Refused | TooFewNodes | TooManyChanges => {
-                raise::<StorageError>(kind, text)
+                raise::<StorageError>(kind, text).with_number(number_of(&error))
             }
             Cancelled => Self(PyKeyboardInterrupt::new_err(text)),
             _ => raise::<ParitasError>(kind, text),
         }
     }
+}
+
+/// Returns the number of the system's error that is among the causes of an error.
+fn number_of(error: &(dyn std::error::Error + 'static)) -> Option<i32> {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    let of_system = |cause: &(dyn std::error::Error + 'static)| {
+        cause.downcast_ref().and_then(io::Error::raw_os_error)
+    };
+    causes.into_iter().find_map(of_system)
 }
 
 /// Makes an exception for a wrong argument.
@@ -124,6 +144,10 @@ pub fn refused(path: &Path, error: &io::Error) -> Failure {
     let arguments = (error.raw_os_error().unwrap_or(0), text, path.as_os_str().to_owned());
     match error.kind() {
         io::ErrorKind::NotFound => raise::<NotFoundError>(ErrorKind::Io, arguments),
+        // The system was not asked, as for names with a NUL.
+        io::ErrorKind::InvalidInput if error.raw_os_error().is_none() => {
+            wrong_argument(format!("{}: {error}", path.display()))
+        }
         _ => raise::<StorageError>(ErrorKind::Io, arguments),
     }
 }

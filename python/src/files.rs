@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 
 use crate::code::CodeOrSpec;
 use crate::codec::number_of_threads;
-use crate::errors::{Result, nothing_found, refused, wrong_argument, wrong_type};
+use crate::errors::{Result, failed, nothing_found, refused, wrong_argument, wrong_type};
 use crate::signals::run;
 
 /// One path, or several.
@@ -21,8 +21,26 @@ impl FromPyObject<'_, '_> for Paths {
 
     fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
         match object.extract().map(|path: PathBuf| vec![path]).or_else(|_| object.extract()) {
+            Ok(paths) if paths.is_empty() => {
+                Err(wrong_argument("at least one path is needed; got an empty list").into())
+            }
             Ok(paths) => Ok(Self(paths)),
             Err(_) => Err(wrong_type("a path or a list of paths is needed", &object)),
+        }
+    }
+}
+
+/// Patterns, as those of `.gitignore`.
+#[derive(Default)]
+pub struct Patterns(pub Vec<String>);
+
+impl FromPyObject<'_, '_> for Patterns {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
+        match object.extract().map(|pattern: String| vec![pattern]).or_else(|_| object.extract()) {
+            Ok(patterns) => Ok(Self(patterns)),
+            Err(_) => Err(wrong_type("a pattern or a list of patterns is needed", &object)),
         }
     }
 }
@@ -81,6 +99,10 @@ fn found(paths: &[PathBuf]) -> Result<Inventory> {
     let inventory = paritas_shards::scan(paths);
     if !inventory.objects.is_empty() {
         return Ok(inventory);
+    }
+    let unread = inventory.ignored.iter().find(|ignored| ignored.unreadable);
+    if let Some(unread) = unread {
+        return Err(failed(format!("{} {}", unread.path.display(), unread.reason)));
     }
     let named = inventory.ignored.iter().filter(|ignored| ignored.named);
     let reasons = named.map(|ignored| format!("; {} {}", ignored.path.display(), ignored.reason));

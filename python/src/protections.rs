@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 
 use crate::codec::number_of_threads;
 use crate::errors::{Failure, Result, failed, lost};
-use crate::files::Paths;
+use crate::files::{Paths, Patterns};
 use crate::signals::run;
 use crate::time::seconds;
 
@@ -43,14 +43,14 @@ pub struct ProtectReport {
 /// the files are protected already, unless `force` is set (`update` follows changes); files that
 /// cannot be read are named in `skipped`.
 #[pyfunction]
-#[pyo3(signature = (paths, *, redundancy = "10%", parity_dirs = None, exclude = Vec::new(), label = None, force = false, sync = true, threads = None))]
+#[pyo3(signature = (paths, *, redundancy = "10%", parity_dirs = None, exclude = Patterns::default(), label = None, force = false, sync = true, threads = None))]
 #[expect(clippy::too_many_arguments, reason = "Python's callers name them")]
 pub fn protect(
     py: Python<'_>,
     paths: Paths,
     redundancy: &str,
     parity_dirs: Option<Paths>,
-    exclude: Vec<String>,
+    exclude: Patterns,
     label: Option<String>,
     force: bool,
     sync: bool,
@@ -59,7 +59,7 @@ pub fn protect(
     let job = ProtectJob::new(paths.0)
         .redundancy(redundancy.parse()?)
         .parity_dirs(parity_dirs.map_or_else(Vec::new, |directories| directories.0))
-        .excludes(exclude)
+        .excludes(exclude.0)
         .label(label)
         .force(force)
         .sync(sync)
@@ -143,24 +143,24 @@ impl UpdateReport {
 ///
 /// Files with the same size and time count as unchanged; with `checksum`, they are read and
 /// compared. Raises LossError if a file is damaged, which must be repaired first. Raises
-/// StorageError, and writes nothing, if more than half of the files or bytes are gone or changed,
-/// unless `accept_changes` is set; files that match the patterns `accept_removals` may be gone in
-/// any case.
+/// StorageError, and writes nothing, if more than half of the files or bytes, and at least 20 files,
+/// are gone or changed, unless `accept_changes` is set; files that match the patterns
+/// `accept_removals` may be gone in any case.
 #[pyfunction]
-#[pyo3(signature = (paths, *, checksum = false, accept_changes = false, accept_removals = Vec::new(), sync = true, threads = None))]
+#[pyo3(signature = (paths, *, checksum = false, accept_changes = false, accept_removals = Patterns::default(), sync = true, threads = None))]
 pub fn update(
     py: Python<'_>,
     paths: Paths,
     checksum: bool,
     accept_changes: bool,
-    accept_removals: Vec<String>,
+    accept_removals: Patterns,
     sync: bool,
     threads: Option<usize>,
 ) -> Result<Vec<UpdateReport>> {
     let job = UpdateJob::default()
         .checksum(checksum)
         .accept_changes(accept_changes)
-        .accept_removals(accept_removals)
+        .accept_removals(accept_removals.0)
         .sync(sync)
         .threads(number_of_threads(threads)?);
     run(py, |progress| {
@@ -247,7 +247,8 @@ pub struct FileFinding {
     /// `touched`, `damaged`, `changed`, `missing`, `moved` or `unreadable`. Touched and moved files
     /// are intact.
     state: &'static str,
-    /// The ranges of damaged or changed bytes.
+    /// The byte ranges of lost blocks, in which all that is damaged or changed lies. A block may have
+    /// bytes of several files, and is lost with any of them.
     ranges: Vec<(u64, u64)>,
     /// The current path of the file, if it was moved.
     moved_to: Option<PathBuf>,

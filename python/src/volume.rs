@@ -154,8 +154,7 @@ impl Volume {
         if rate.is_some() && !background {
             return Err(wrong_argument("`rate` needs `background=True`"));
         }
-        let metadata = std::fs::metadata(&path);
-        metadata.map_err(|error| refused(&path, &error))?;
+        py.detach(|| std::fs::metadata(&path)).map_err(|error| refused(&path, &error))?;
         let volume = py.detach(|| -> paritas_volume::Result<_> {
             let volume = paritas_volume::Volume::open(&path, |_| CodecOptions::default())?;
             if !background {
@@ -164,6 +163,11 @@ impl Volume {
             let usual = Config::read(&path)?.limits.background_rate.map(|rate| rate.as_u64());
             let part = |rate: u64| (rate / workers).max(1);
             Ok(volume.in_background(Some(Rate(rate.or(usual).map(part)))))
+        });
+        let volume = volume.map_err(|error| match error.kind() {
+            // The file is there, but it is another one.
+            ErrorKind::NotRecognised => wrong_argument(error.to_string()),
+            _ => error.into(),
         })?;
         Ok(Self::new(volume, Runner::new()?))
     }
@@ -173,6 +177,9 @@ impl Volume {
     /// or a dictionary of them by name. Directories must exist; relative paths are relative to the
     /// directory of the volume file. `code` is the code of new objects, a `Code` or its spec, by
     /// default 4+2.
+    ///
+    /// With fewer nodes than shards, a node has several shards: `status().tolerance` says how many
+    /// nodes may be lost.
     ///
     /// Raises StorageError if the file exists, if two nodes are at the same place, or if a node
     /// does not answer or already has files.
@@ -259,7 +266,7 @@ impl Volume {
         path: PathBuf,
         notes: Option<BTreeMap<String, String>>,
     ) -> Result<ObjectInfo> {
-        let (file, attributes, length) = open(&path)?;
+        let (file, attributes, length) = py.detach(|| open(&path))?;
         let mut options = PutOptions::default().noting(&notes.unwrap_or_default())?;
         options.attributes = attributes;
         options.length = length;

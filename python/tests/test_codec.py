@@ -1,5 +1,6 @@
 """Codes in memory: the shared vectors, all kinds of buffers, and arguments that are wrong."""
 
+import collections
 import ctypes
 import json
 import os
@@ -410,3 +411,14 @@ def test_lt_decoders_let_other_threads_run_while_they_check_a_block():
 def test_docstrings_are_there():
     for name in paritas.__all__:
         assert getattr(paritas, name).__doc__, name
+
+
+def test_shards_may_be_in_any_sequence():
+    codec = paritas.Codec("2+1")
+    data = [b"abcd" * 2, b"efgh" * 2]
+    assert codec.encode(collections.UserList(data)) == codec.encode(data)
+
+
+def test_lt_codes_have_a_schedule():
+    schedule = paritas.Code("lt:k=10,n=20").schedule()
+    assert schedule.xors > 0

@@ -106,3 +106,39 @@ def test_what_the_system_refuses_is_named(tmp_path):
         paritas.encode_file(tmp_path / "missing", tmp_path)
     assert error.value.errno == errno.ENOENT
     assert error.value.filename == str(tmp_path / "missing")
+
+
+def test_errors_of_the_system_have_their_numbers(tmp_path):
+    source = tmp_path / "a"
+    source.write_bytes(b"hello")
+    with pytest.raises(paritas.NotFoundError):
+        paritas.encode_file(source, tmp_path / "none")
+    paritas.encode_file(source, tmp_path, "2+1")
+    with pytest.raises(paritas.NotFoundError) as error:
+        paritas.decode_file(tmp_path, tmp_path / "none" / "b")
+    assert error.value.errno == errno.ENOENT
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    with pytest.raises(paritas.StorageError) as error:
+        paritas.decode_file(loop, tmp_path / "b")
+    assert error.value.kind == "Io"
+    with pytest.raises(paritas.NotFoundError):
+        paritas.info(tmp_path / "none")
+
+
+def test_arguments_that_mean_nothing_are_named(tmp_path):
+    for call in (paritas.info, paritas.verify, paritas.verify_files):
+        with pytest.raises(paritas.ParameterError, match="at least one path"):
+            call([])
+    with pytest.raises(paritas.ParameterError, match="NUL|nul"):
+        paritas.encode_file("a\0b", tmp_path)
+    with pytest.raises(TypeError, match="pattern"):
+        paritas.protect(tmp_path, exclude=1)
+
+
+def test_one_pattern_need_not_be_a_list(tmp_path):
+    for name in ("a.jpg", "b.tmp"):
+        (tmp_path / name).write_bytes(name.encode() * 100)
+    paritas.protect(tmp_path, exclude="*.tmp")
+    [info] = paritas.info(tmp_path)
+    assert (info.exclude, info.files) == (["*.tmp"], 1)

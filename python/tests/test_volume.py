@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from functools import partial
 from itertools import combinations
@@ -683,3 +684,26 @@ def test_ray_that_is_not_installed_is_named(volume_file, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ImportError, match="pip install ray"):
         fleet.run(volume_file, "scrub", engine="ray")
+
+
+def test_a_pipe_keeps_no_other_thread_waiting(tmp_path):
+    volume = paritas.Volume.create(tmp_path / "tank.toml", [make(tmp_path / f"n{node}") for node in range(4)], "2+2")
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    writer = threading.Thread(target=lambda: fifo.write_bytes(b"hello"), daemon=True)
+    timer = threading.Timer(0.2, writer.start)
+    timer.start()
+    volume.put_file("a", fifo)
+    assert volume.get("a") == b"hello"
+
+
+def make(folder):
+    folder.mkdir()
+    return folder
+
+
+def test_a_file_that_is_no_volume_file_is_there(tmp_path):
+    other = tmp_path / "other.toml"
+    other.write_text("name = 'x'\n")
+    with pytest.raises(paritas.ParameterError, match="not a volume file"):
+        paritas.Volume.open(other)

@@ -212,14 +212,12 @@ pub fn repair(
 /// Returns the error for a folder to restore to that does not exist. Making it could fill the
 /// wrong disk.
 fn absent(folder: &Path) -> Error {
-    Error::new(
-        ErrorKind::Io,
-        format!(
-            "the folder {} does not exist; mount its disk, make the folder, or restore to another \
-             one (--to)",
-            shown(folder)
-        ),
-    )
+    let message = format!(
+        "the folder {} does not exist; mount its disk, make the folder, or restore to another one \
+         with `to`",
+        shown(folder)
+    );
+    Error::new(ErrorKind::Io, message).naming(&["to"])
 }
 
 /// Returns the numbers of the layers that need more blocks than are at hand.

@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::io::{IoSlice, Read};
+use std::io::{self, IoSlice, Read};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
@@ -261,11 +261,16 @@ fn layout(job: &EncodeJob) -> Result<ObjectLayout> {
     }
     for directory in &job.directories {
         if !directory.is_dir() {
-            let message = match directory.exists() {
-                true => format!("{} is not a folder", shown(directory)),
-                false => format!("the folder {} does not exist", shown(directory)),
+            let (message, kind) = match directory.exists() {
+                true => {
+                    (format!("{} is not a folder", shown(directory)), io::ErrorKind::NotADirectory)
+                }
+                false => (
+                    format!("the folder {} does not exist", shown(directory)),
+                    io::ErrorKind::NotFound,
+                ),
             };
-            return Err(Error::new(ErrorKind::Io, message));
+            return Err(Error::new(ErrorKind::Io, message).because(io::Error::from(kind)));
         }
     }
     ObjectLayout::new(job.code.clone(), &job.name, shape)

@@ -25,6 +25,7 @@
 //! protected, it means nothing, and the caller is told why.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use paritas_store::error::{Error, ErrorKind, Result};
@@ -283,7 +284,8 @@ impl ParityPlaces {
         let absent = self.given.iter().find(|given| !given.is_there());
         if let Some(given) = absent {
             let message = format!("{}: there is no such file or folder", shown(&given.named));
-            return Error::new(ErrorKind::Io, message);
+            return Error::new(ErrorKind::Io, message)
+                .because(io::Error::from(io::ErrorKind::NotFound));
         }
         let paths: Vec<String> = paths.iter().map(|path| shown(path).to_string()).collect();
         let paths = paths.join(", ");
