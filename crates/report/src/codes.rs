@@ -9,7 +9,6 @@ use crate::name::{DrawingKey, Name};
 
 /// A family of codes, with the figures of an example.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "family")]
 pub struct FamilyLine {
     /// The name of the family.
     pub name: &'static str,
@@ -41,7 +40,6 @@ pub struct FiguresFields {
 
 /// A code, printed by `codes SPEC`.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "code")]
 pub struct CodeLine {
     /// The canonical SPEC.
     pub code: String,
@@ -80,7 +78,6 @@ pub struct CodeLine {
 
 /// A stage of a code.
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
-#[schemars(rename = "code_stage")]
 pub struct CodeStageEntry {
     /// The number of nodes after the stage.
     pub nodes: usize,
@@ -94,7 +91,6 @@ pub struct CodeStageEntry {
 
 /// The number of losses of some number of nodes that a code survives.
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
-#[schemars(rename = "survived_losses")]
 pub struct SurvivedLossesEntry {
     /// The number of nodes lost at once.
     #[schemars(range(min = 1))]
@@ -111,7 +107,6 @@ pub struct SurvivedLossesEntry {
 
 /// A code in the word layout that is faster on processors with GFNI.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "faster_code")]
 pub struct FasterCodeEntry {
     /// The SPEC of the code in the word layout.
     pub code: String,
@@ -125,7 +120,6 @@ pub struct FasterCodeEntry {
 
 /// The number of blocks that decoding an LT code takes, by simulation.
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
-#[schemars(rename = "reception")]
 pub struct ReceptionEntry {
     /// The number of blocks that can be received, in random order.
     pub blocks: usize,
@@ -143,7 +137,6 @@ pub struct ReceptionEntry {
 
 /// An XOR schedule and its costs.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "schedule")]
 pub struct ScheduleLine {
     /// The canonical SPEC.
     pub code: String,
@@ -224,7 +217,6 @@ pub struct InstructionsFields {
 
 /// A search for a matrix.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "search")]
 pub struct SearchEntry {
     /// The method, as --search names it.
     pub method: String,
@@ -240,7 +232,6 @@ pub struct SearchEntry {
 
 /// The packets of rule (3.1), with which a stripe fits into a cache.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "packet_rule")]
 pub struct PacketRuleEntry {
     /// The number of packets that a stripe needs: those that are read, the results and the
     /// temporaries.
@@ -251,7 +242,6 @@ pub struct PacketRuleEntry {
 
 /// A cache, and the packet with which a stripe fits into it.
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
-#[schemars(rename = "cache")]
 pub struct CacheEntry {
     /// The level of the cache.
     #[schemars(range(min = 1))]
@@ -266,7 +256,6 @@ pub struct CacheEntry {
 
 /// The program of a call over shards in memory.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "runs")]
 pub struct RunsEntry {
     /// The name of the kernel that runs.
     pub kernel: &'static str,
@@ -284,7 +273,6 @@ pub struct RunsEntry {
 
 /// A part of the program of a call.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "run_part")]
 pub struct RunPartEntry {
     /// The buffer and the row of each input.
     pub inputs: Vec<[usize; 2]>,
@@ -310,7 +298,6 @@ pub struct RunPartEntry {
 /// A part of planning that was left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-#[schemars(rename = "cut")]
 pub enum CutWord {
     /// The search for a smaller set of cells to read.
     Reads,

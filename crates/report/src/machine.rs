@@ -9,7 +9,6 @@ use crate::name::{Name, PathKey};
 
 /// A decision of `tune`, and its measurements.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "decision")]
 pub struct DecisionLine {
     /// The question that the decision answers.
     pub question: &'static str,
@@ -23,7 +22,6 @@ pub struct DecisionLine {
 
 /// A choice that was measured.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "choice")]
 pub struct ChoiceEntry {
     /// The name of the choice.
     pub name: String,
@@ -43,7 +41,7 @@ pub struct ChoiceEntry {
 
 /// The settings that `tune` saved or deleted.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "tuning", extend("oneOf" = [
+#[schemars(extend("oneOf" = [
     {"required": ["forgotten"]}, {"required": ["tuning", "path"]},
     {"required": ["tuning", "path_bytes"]},
 ]))]
@@ -76,7 +74,6 @@ impl TuningLine {
 /// The settings that are fastest on this machine.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "settings")]
 pub struct SettingsEntry {
     /// The processor that was measured.
     pub processor: String,
@@ -112,7 +109,6 @@ pub struct SettingsEntry {
 /// The fastest settings of one code.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "code_tuning")]
 pub struct CodeTuningEntry {
     /// The name of the kernel.
     pub kernel: String,
@@ -129,7 +125,6 @@ pub struct CodeTuningEntry {
 
 /// The processor and its kernels, printed by `doctor`.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "doctor")]
 pub struct DoctorLine {
     /// The version of paritas.
     pub version: &'static str,
@@ -155,7 +150,6 @@ pub struct DoctorLine {
 
 /// A kernel for codes in words that this processor can run.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "word_kernel")]
 pub struct WordKernelEntry {
     /// The name of the kernel.
     pub name: &'static str,
@@ -165,7 +159,6 @@ pub struct WordKernelEntry {
 
 /// A kernel that this processor can run.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "kernel")]
 pub struct KernelEntry {
     /// The name of the kernel.
     pub name: &'static str,

@@ -10,7 +10,7 @@ use crate::name::{FormerPathKey, Name, PathKey};
 
 /// An id: 32 hexadecimal digits.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "id", extend("pattern" = "^[0-9a-f]{32}$"))]
+#[schemars(extend("pattern" = "^[0-9a-f]{32}$"))]
 pub struct IdText(String);
 
 impl IdText {
@@ -22,7 +22,7 @@ impl IdText {
 
 /// The BLAKE3 digest of an object's bytes: 64 hexadecimal digits.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "digest", extend("pattern" = "^[0-9a-f]{64}$"))]
+#[schemars(extend("pattern" = "^[0-9a-f]{64}$"))]
 pub struct DigestText(String);
 
 impl DigestText {
@@ -34,7 +34,7 @@ impl DigestText {
 
 /// Permissions in four octal digits.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "mode", extend("pattern" = "^[0-7]{4}$"))]
+#[schemars(extend("pattern" = "^[0-7]{4}$"))]
 pub struct ModeText(String);
 
 impl ModeText {
@@ -46,7 +46,6 @@ impl ModeText {
 
 /// A time.
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
-#[schemars(rename = "timestamp")]
 pub struct TimestampEntry {
     /// The seconds since the beginning of 1970 (UTC); negative for earlier times.
     pub seconds: i64,
@@ -57,7 +56,6 @@ pub struct TimestampEntry {
 
 /// A range of bytes of an object or a file.
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
-#[schemars(rename = "range")]
 pub struct RangeEntry {
     /// The first byte of the range.
     pub start: u64,
@@ -82,7 +80,6 @@ pub struct FileEntry {
 
 /// A file and its length.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "sized_file")]
 pub struct SizedFileEntry {
     /// The path.
     #[serde(flatten)]
@@ -93,7 +90,6 @@ pub struct SizedFileEntry {
 
 /// A file that was moved.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "moved_file")]
 pub struct MovedFileEntry {
     /// The path that the file has now.
     #[serde(flatten)]
@@ -106,7 +102,6 @@ pub struct MovedFileEntry {
 /// The state of an object or of a protection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-#[schemars(rename = "object_state")]
 pub enum ObjectStateWord {
     /// It is as it was written.
     Intact,
@@ -120,4 +115,28 @@ pub enum ObjectStateWord {
     Inconsistent,
     /// It depends on something that could not be read or written.
     Unknown,
+}
+
+impl ObjectStateWord {
+    /// All states.
+    pub const ALL: [Self; 6] = [
+        Self::Intact,
+        Self::Repairable,
+        Self::Repaired,
+        Self::Lost,
+        Self::Inconsistent,
+        Self::Unknown,
+    ];
+
+    /// Returns the word in texts.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Intact => "intact",
+            Self::Repairable => "repairable",
+            Self::Repaired => "repaired",
+            Self::Lost => "lost",
+            Self::Inconsistent => "inconsistent",
+            Self::Unknown => "unknown",
+        }
+    }
 }

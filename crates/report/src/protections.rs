@@ -28,7 +28,6 @@ pub struct ProtectionFields {
 
 /// The parity that `protect` wrote.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "protect")]
 pub struct ProtectLine {
     /// The id of the protection; null if `--dry-run` made none.
     pub id: Option<IdText>,
@@ -96,7 +95,6 @@ pub struct ChangesFields {
 
 /// The result of `verify` for protected files.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "protect-verify")]
 pub struct ProtectVerifyLine {
     /// The protection.
     #[serde(flatten)]
@@ -128,7 +126,6 @@ pub struct ProtectVerifyLine {
 
 /// The result of `repair` for protected files.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "protect-repair")]
 pub struct ProtectRepairLine {
     /// The protection.
     #[serde(flatten)]
@@ -170,7 +167,6 @@ pub struct ProtectRepairLine {
 
 /// The description of a protection, printed by `info`.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "protect-info")]
 pub struct ProtectInfoLine {
     /// The protection.
     #[serde(flatten)]
@@ -197,7 +193,6 @@ pub struct ProtectInfoLine {
 
 /// Something that is not protected, or was not restored.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "skipped")]
 pub struct SkippedEntry {
     /// The path.
     #[serde(flatten)]
@@ -208,7 +203,6 @@ pub struct SkippedEntry {
 
 /// Something protected that differs from its state when it was protected.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "finding")]
 pub struct FindingEntry {
     /// The path.
     #[serde(flatten)]
@@ -236,7 +230,6 @@ pub struct FindingEntry {
 
 /// A parity file that is not intact.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "parity_finding")]
 pub struct ParityFindingEntry {
     /// The path.
     #[serde(flatten)]
@@ -253,7 +246,6 @@ pub struct ParityFindingEntry {
 
 /// A layer of a protection.
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
-#[schemars(rename = "protected_layer")]
 pub struct ProtectedLayerEntry {
     /// The number of data blocks.
     pub data_blocks: u64,
@@ -265,7 +257,6 @@ pub struct ProtectedLayerEntry {
 
 /// A layer of a protection, with its lost blocks.
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
-#[schemars(rename = "verified_layer")]
 pub struct VerifiedLayerEntry {
     /// The blocks.
     #[serde(flatten)]
@@ -284,7 +275,6 @@ pub struct VerifiedLayerEntry {
 
 /// A disk, and the number of bytes that would be written to it.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "disk")]
 pub struct DiskEntry {
     /// A folder on the disk.
     #[serde(flatten)]
@@ -298,7 +288,6 @@ pub struct DiskEntry {
 /// What an update does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-#[schemars(rename = "update")]
 pub enum UpdateWord {
     /// It does nothing, because nothing has changed.
     Nothing,
@@ -313,7 +302,6 @@ pub enum UpdateWord {
 /// The kind of something when it was protected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-#[schemars(rename = "protected_kind")]
 pub enum ProtectedKindWord {
     /// A file.
     File,
@@ -328,7 +316,6 @@ pub enum ProtectedKindWord {
 /// The current state of something protected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-#[schemars(rename = "finding_state")]
 pub enum FindingStateWord {
     /// Some of its bytes are damaged.
     Damaged,

@@ -1,7 +1,8 @@
 //! The JSON schema of all lines.
 //!
 //! It is generated from the types and then tightened: an object has only the described fields, and
-//! each line's definition includes its type, so that it can be read and checked by itself.
+//! each line's definition includes its type, so that it can be read and checked by itself. The
+//! names of definitions follow from those of the types.
 
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
@@ -13,6 +14,7 @@ use crate::line::Line;
 pub fn schema() -> Value {
     let settings = SchemaSettings::draft2020_12().for_serialize();
     let mut root = settings.into_generator().into_root_schema_for::<Line>().to_value();
+    rename(&mut root);
     let lines = root.get_mut("oneOf").map(Value::take);
     let lines: Vec<Tagged> =
         lines.iter().filter_map(Value::as_array).flatten().filter_map(Tagged::of).collect();
@@ -28,6 +30,47 @@ pub fn schema() -> Value {
     }
     tighten(&mut root);
     root
+}
+
+/// Names the definitions, and what refers to them, as readers know them.
+fn rename(part: &mut Value) {
+    const PLACE: &str = "#/$defs/";
+    match part {
+        Value::Object(fields) => {
+            if let Some(Value::String(place)) = fields.get_mut("$ref")
+                && let Some(name) = place.strip_prefix(PLACE)
+            {
+                *place = format!("{PLACE}{}", public_name(name));
+            }
+            if let Some(Value::Object(all)) = fields.get_mut("$defs") {
+                let named = std::mem::take(all).into_iter();
+                *all = named.map(|(name, definition)| (public_name(&name), definition)).collect();
+            }
+            fields.values_mut().for_each(rename);
+        }
+        Value::Array(items) => items.iter_mut().for_each(rename),
+        _ => {}
+    }
+}
+
+/// Returns the name of the definition of a type: that of `CodeStageEntry` is `code_stage`, and that
+/// of the line `VolumePutLine` `volume-put`, its type. Other names stay.
+fn public_name(name: &str) -> String {
+    let (base, gap) = match name.strip_suffix("Line") {
+        Some(base) => (base, "-"),
+        None => {
+            let mut ends = ["Entry", "Word", "Text"].iter();
+            (ends.find_map(|end| name.strip_suffix(end)).unwrap_or(name), "_")
+        }
+    };
+    let mut text = String::new();
+    for letter in base.chars() {
+        if letter.is_ascii_uppercase() && !text.is_empty() {
+            text.push_str(gap);
+        }
+        text.push(letter.to_ascii_lowercase());
+    }
+    text
 }
 
 /// A kind of line, as an internally tagged enum describes it.

@@ -7,7 +7,6 @@ use crate::name::{FolderKey, FormerPathKey, Name, PathKey};
 
 /// A folder, and the shards in it.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "folder")]
 pub struct FolderEntry {
     /// The path of the folder.
     #[serde(flatten)]
@@ -18,7 +17,6 @@ pub struct FolderEntry {
 
 /// A shard file that was written.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "made_shard")]
 pub struct MadeShardEntry {
     /// The index of the shard, from 0.
     pub index: usize,
@@ -29,7 +27,7 @@ pub struct MadeShardEntry {
 
 /// A file of a shard, or a shard that has no file.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "shard", extend(
+#[schemars(extend(
     "if" = {"required": ["notes"]},
     "then" = {
         "required": ["stage", "bad_lanes", "first_bad_offset", "misnamed"],
@@ -72,7 +70,6 @@ pub struct ShardFileFields {
 
 /// A part of a shard: the cells that one stage added.
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
-#[schemars(rename = "part")]
 pub struct PartEntry {
     /// The index of the shard, from 0.
     pub index: usize,
@@ -82,7 +79,6 @@ pub struct PartEntry {
 
 /// A part of a shard, and its files.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "part_files")]
 pub struct PartFilesEntry {
     /// The part.
     #[serde(flatten)]
@@ -93,7 +89,6 @@ pub struct PartFilesEntry {
 
 /// A shard file as its headers describe it.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "header_file")]
 pub struct HeaderFileEntry {
     /// The path of the file.
     #[serde(flatten)]
@@ -110,7 +105,6 @@ pub struct HeaderFileEntry {
 
 /// A shard that was written anew.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "rewritten_shard")]
 pub struct RewrittenShardEntry {
     /// The part of the shard.
     #[serde(flatten)]
@@ -124,7 +118,6 @@ pub struct RewrittenShardEntry {
 
 /// A file that a later stage added.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "added_shard")]
 pub struct AddedShardEntry {
     /// The part of the shard.
     #[serde(flatten)]
@@ -136,7 +129,6 @@ pub struct AddedShardEntry {
 
 /// A shard file that was moved to another folder.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "moved_shard")]
 pub struct MovedShardEntry {
     /// The part of the shard.
     #[serde(flatten)]
@@ -151,7 +143,6 @@ pub struct MovedShardEntry {
 
 /// A lane of a shard that differs from what the code computes from the data.
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
-#[schemars(rename = "wrong_lane")]
 pub struct WrongLaneEntry {
     /// The part of the shard.
     #[serde(flatten)]
@@ -184,7 +175,6 @@ pub enum ShardStateWord {
 /// The result of comparing an object's bytes with its digest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-#[schemars(rename = "digest_check")]
 pub enum DigestCheckWord {
     /// The bytes have the digest.
     Right,
@@ -197,7 +187,6 @@ pub enum DigestCheckWord {
 /// The layout of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-#[schemars(rename = "layout")]
 pub enum LayoutWord {
     /// In packets of bits.
     Packets,
@@ -208,7 +197,6 @@ pub enum LayoutWord {
 /// A format of fragments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-#[schemars(rename = "fragment_format")]
 pub enum FragmentFormatWord {
     /// The format of zfec.
     Zfec,

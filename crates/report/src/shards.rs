@@ -35,7 +35,6 @@ pub struct ObjectFields {
 
 /// The object that `encode` made.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "encode")]
 pub struct EncodeLine {
     /// The object's id, drawn at random by each encoding.
     pub object: IdText,
@@ -64,7 +63,6 @@ pub struct EncodeLine {
 
 /// An object that `decode` restored.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "decode")]
 pub struct DecodeLine {
     /// The object.
     #[serde(flatten)]
@@ -82,7 +80,6 @@ pub struct DecodeLine {
 
 /// The result of `verify` for one object.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "verify")]
 pub struct VerifyLine {
     /// The object.
     #[serde(flatten)]
@@ -136,7 +133,6 @@ pub struct BlocksFields {
 
 /// The result of `repair` for one object.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "repair")]
 pub struct RepairLine {
     /// The object.
     #[serde(flatten)]
@@ -166,7 +162,6 @@ pub struct RepairLine {
 
 /// The files that `repair --clean` removed, which an interrupted command had left behind.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "clean")]
 pub struct CleanLine {
     /// The id of the object that the files belonged to; null if unknown.
     pub object: Option<IdText>,
@@ -180,7 +175,6 @@ pub struct CleanLine {
 /// An object without any file that can be read as a shard; `verify` and `repair` report it if they
 /// also find other objects.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "unrecognised")]
 pub struct UnrecognisedLine {
     /// The object's name, taken from the files' names.
     #[serde(flatten)]
@@ -194,7 +188,6 @@ pub struct UnrecognisedLine {
 
 /// The result of `promote` for one object.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "promote")]
 pub struct PromoteLine {
     /// The object.
     #[serde(flatten)]
@@ -219,7 +212,6 @@ pub struct PromoteLine {
 
 /// An object as the headers of its shards describe it, printed by `info`.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "info")]
 pub struct InfoLine {
     /// The object.
     #[serde(flatten)]
@@ -262,7 +254,6 @@ pub struct InfoLine {
 
 /// The object that `import` made.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "import")]
 pub struct ImportLine {
     /// The object.
     #[serde(flatten)]
@@ -275,7 +266,6 @@ pub struct ImportLine {
 
 /// The fragments that `export` made of an object.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "export")]
 pub struct ExportLine {
     /// The object.
     #[serde(flatten)]

@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 
 /// The speed of a code, measured by `bench`.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "bench")]
 pub struct BenchLine {
     /// What was measured.
     #[serde(flatten)]
@@ -91,7 +90,6 @@ pub struct BenchBlocksFields {
 /// The speed of a code with some settings, divided by its speed with other settings or by the speed
 /// of another code, measured by `bench --against`.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "comparison")]
 pub struct ComparisonLine {
     /// What was measured.
     #[serde(flatten)]
@@ -125,7 +123,6 @@ pub struct ComparisonLine {
 /// An operation on shards in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-#[schemars(rename = "operation")]
 pub enum OperationWord {
     /// All parity from all data.
     Encode,
@@ -140,7 +137,6 @@ pub enum OperationWord {
 /// The position of shards in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-#[schemars(rename = "align")]
 pub enum AlignWord {
     /// At cache lines, each shifted against the one before.
     Staggered,
@@ -151,7 +147,6 @@ pub enum AlignWord {
 /// The order in which operations are planned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-#[schemars(rename = "order")]
 pub enum OrderWord {
     /// One wanted packet after the other.
     Parity,
@@ -164,7 +159,6 @@ pub enum OrderWord {
 /// The way in which threads share the work of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-#[schemars(rename = "split")]
 pub enum SplitWord {
     /// Each takes some of the stripes.
     Stripe,
@@ -178,7 +172,6 @@ pub enum SplitWord {
 
 /// Which of two measured sides is faster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[schemars(rename = "verdict")]
 pub enum VerdictWord {
     /// The code, or the settings given first.
     #[serde(rename = "faster")]

@@ -5,7 +5,6 @@ use serde::Serialize;
 
 /// The progress of a running job.
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
-#[schemars(rename = "progress")]
 pub struct ProgressLine {
     /// The number of bytes done.
     pub bytes: u64,
@@ -19,7 +18,6 @@ pub struct ProgressLine {
 
 /// A warning, printed on standard error.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "warning")]
 pub struct WarningLine {
     /// The text of the warning.
     pub message: String,
@@ -27,7 +25,6 @@ pub struct WarningLine {
 
 /// The reason why the command failed; the last line, on standard error.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "error")]
 pub struct ErrorLine {
     /// The exit code.
     #[schemars(extend("enum" = [1, 2, 3, 4, 5, 6, 7, 8, 130, 143]))]
@@ -41,7 +38,6 @@ pub struct ErrorLine {
 /// The name of an exit code other than 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-#[schemars(rename = "exit")]
 pub enum ExitWord {
     /// Damaged, but repairable; or so much has changed that an update is refused.
     Repairable,
@@ -67,7 +63,6 @@ pub enum ExitWord {
 
 /// The summary of `verify` or `repair`, if they found several objects.
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
-#[schemars(rename = "summary")]
 pub struct SummaryLine {
     /// The number of objects.
     pub objects: u64,

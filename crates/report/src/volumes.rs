@@ -10,7 +10,6 @@ use crate::parts::{DigestText, IdText, ModeText, ObjectStateWord, TimestampEntry
 
 /// The volume that `volume init` prepared.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "volume-init")]
 pub struct VolumeInitLine {
     /// The path of the volume file.
     #[serde(flatten)]
@@ -57,7 +56,6 @@ pub struct FoundFields {
 
 /// An object that `volume put` stored.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "volume-put")]
 pub struct VolumePutLine {
     /// The version.
     #[serde(flatten)]
@@ -83,7 +81,6 @@ pub struct VolumePutLine {
 
 /// An object that `volume get` wrote.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "volume-get")]
 pub struct VolumeGetLine {
     /// The object.
     #[serde(flatten)]
@@ -101,7 +98,6 @@ pub struct VolumeGetLine {
 
 /// The part of an object that `volume cat` printed.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "volume-cat")]
 pub struct VolumeCatLine {
     /// The object.
     #[serde(flatten)]
@@ -118,7 +114,6 @@ pub struct VolumeCatLine {
 
 /// An object that `volume ls` found.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "volume-ls")]
 pub struct VolumeLsLine {
     /// The version.
     #[serde(flatten)]
@@ -127,7 +122,6 @@ pub struct VolumeLsLine {
 
 /// The facts that `volume stat` prints about an object.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "volume-stat")]
 pub struct VolumeStatLine {
     /// The object.
     #[serde(flatten)]
@@ -153,7 +147,6 @@ pub struct VolumeStatLine {
 
 /// The addresses of `serve`, printed when it begins to answer.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "serve")]
 pub struct ServeLine {
     /// The address to give to S3 clients.
     pub endpoint: String,
@@ -163,7 +156,6 @@ pub struct ServeLine {
 
 /// A name that `volume rm` removed.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "volume-rm")]
 pub struct VolumeRmLine {
     /// The name of the object.
     pub name: String,
@@ -178,7 +170,6 @@ pub struct VolumeRmLine {
 
 /// The result of `volume verify` for one object.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "volume-verify")]
 pub struct VolumeVerifyLine {
     /// The version.
     #[serde(flatten)]
@@ -221,7 +212,6 @@ pub struct WrittenFields {
 
 /// What `volume repair` did to one object.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "volume-repair")]
 pub struct VolumeRepairLine {
     /// What was written.
     #[serde(flatten)]
@@ -234,7 +224,6 @@ pub struct VolumeRepairLine {
 
 /// The remains of interrupted commands that `volume repair` collected.
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
-#[schemars(rename = "volume-collect")]
 pub struct VolumeCollectLine {
     /// The number of objects whose remains were removed.
     pub objects: usize,
@@ -242,7 +231,6 @@ pub struct VolumeCollectLine {
 
 /// What `volume promote` added to one object.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "volume-promote")]
 pub struct VolumePromoteLine {
     /// What was written.
     #[serde(flatten)]
@@ -251,7 +239,6 @@ pub struct VolumePromoteLine {
 
 /// The result of `volume reencode` for one object.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "volume-reencode")]
 pub struct VolumeReencodeLine {
     /// The name of the object.
     pub name: String,
@@ -269,7 +256,6 @@ pub struct VolumeReencodeLine {
 
 /// The nodes that `volume add` added.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "volume-add")]
 pub struct VolumeAddLine {
     /// The nodes, in the order in which they were given.
     pub nodes: Vec<ProbedNodeEntry>,
@@ -281,7 +267,6 @@ pub struct VolumeAddLine {
 
 /// What `volume drain` did to a node.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "volume-drain")]
 pub struct VolumeDrainLine {
     /// The name of the node.
     pub node: String,
@@ -297,7 +282,6 @@ pub struct VolumeDrainLine {
 
 /// The files that `volume replace` copied to a node before the repair.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "volume-replace")]
 pub struct VolumeReplaceLine {
     /// The name of the node.
     pub node: String,
@@ -307,7 +291,6 @@ pub struct VolumeReplaceLine {
 
 /// The speed of a volume, measured by `volume bench`.
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
-#[schemars(rename = "volume-bench")]
 pub struct VolumeBenchLine {
     /// What was measured.
     pub op: VolumeOperationWord,
@@ -357,7 +340,6 @@ pub struct VolumeBenchLine {
 
 /// The state of a volume.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "volume-status")]
 pub struct VolumeStatusLine {
     /// The number of nodes that may be lost, whichever they are.
     pub tolerance: usize,
@@ -373,7 +355,6 @@ pub struct VolumeStatusLine {
 
 /// A problem that was found on a node of a volume.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "node_flaw")]
 pub struct NodeFlawEntry {
     /// The name of the node.
     pub node: String,
@@ -388,7 +369,6 @@ pub struct NodeFlawEntry {
 
 /// A node of a volume, and the facts that were found out about it.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "probed_node")]
 pub struct ProbedNodeEntry {
     /// The name of the node.
     pub name: String,
@@ -403,7 +383,6 @@ pub struct ProbedNodeEntry {
 
 /// What a node can do.
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
-#[schemars(rename = "abilities")]
 pub struct AbilitiesEntry {
     /// Whether files can be written and deleted.
     pub write: bool,
@@ -422,7 +401,6 @@ pub struct AbilitiesEntry {
 
 /// A node of a volume, and its state.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "node_status")]
 pub struct NodeStatusEntry {
     /// The name of the node.
     pub name: String,
@@ -441,7 +419,6 @@ pub struct NodeStatusEntry {
 
 /// Objects that wait for something.
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
-#[schemars(rename = "waiting")]
 pub struct WaitingEntry {
     /// The number of objects.
     pub objects: usize,
@@ -451,7 +428,6 @@ pub struct WaitingEntry {
 
 /// The progress of a scrub.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "scrub")]
 pub struct ScrubEntry {
     /// The pass that has begun and not ended; null if there is none.
     pub pass: Option<ScrubPassEntry>,
@@ -461,7 +437,6 @@ pub struct ScrubEntry {
 
 /// A pass of a scrub that has begun and not ended.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-#[schemars(rename = "scrub_pass")]
 pub struct ScrubPassEntry {
     /// The time at which the pass began, in seconds since 1970.
     pub began: u64,
@@ -478,7 +453,6 @@ pub struct ScrubPassEntry {
 
 /// A full pass of a scrub.
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
-#[schemars(rename = "full_pass")]
 pub struct FullPassEntry {
     /// The time at which the pass began, in seconds since 1970.
     pub began: u64,
@@ -494,7 +468,6 @@ pub struct FullPassEntry {
 /// An operation on a volume that is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-#[schemars(rename = "volume_operation")]
 pub enum VolumeOperationWord {
     /// Storing objects.
     Put,

@@ -23,93 +23,40 @@ use crate::commands::shards::{self, Below};
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Output, counted, shown};
 
-/// The state of an object after a command.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EndState {
-    /// It is as it was written.
-    Intact,
-    /// It is damaged, and can be repaired.
-    Repairable,
-    /// It was damaged, and has been repaired.
-    Repaired,
-    /// It is beyond repair.
-    Lost,
-    /// Its parity does not match its data, although its checksums are right.
-    Inconsistent,
-    /// The state depends on something that could not be read or written.
-    Unknown,
-}
-
-impl EndState {
-    const ALL: [Self; 6] = [
-        Self::Intact,
-        Self::Repairable,
-        Self::Repaired,
-        Self::Lost,
-        Self::Inconsistent,
-        Self::Unknown,
-    ];
-
-    /// Returns the word for the state in lines.
-    pub fn word(self) -> ObjectStateWord {
-        match self {
-            Self::Intact => ObjectStateWord::Intact,
-            Self::Repairable => ObjectStateWord::Repairable,
-            Self::Repaired => ObjectStateWord::Repaired,
-            Self::Lost => ObjectStateWord::Lost,
-            Self::Inconsistent => ObjectStateWord::Inconsistent,
-            Self::Unknown => ObjectStateWord::Unknown,
-        }
-    }
-
-    /// Returns the word for the state in texts.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Intact => "intact",
-            Self::Repairable => "repairable",
-            Self::Repaired => "repaired",
-            Self::Lost => "lost",
-            Self::Inconsistent => "inconsistent",
-            Self::Unknown => "unknown",
-        }
-    }
-
-    /// Returns the exit code for an object in this state.
-    pub fn exit(self) -> Exit {
-        match self {
-            Self::Intact | Self::Repaired => Exit::Done,
-            Self::Repairable => Exit::Repairable,
-            Self::Lost => Exit::Lost,
-            Self::Inconsistent => Exit::CheckFailed,
-            Self::Unknown => Exit::Io,
-        }
-    }
-
-    /// Returns the state that a failure leaves an object in, as far as is known.
-    pub fn after(failure: &Failure) -> Self {
-        match failure.exit {
-            Exit::Lost | Exit::CheckFailed => Self::Lost,
-            _ => Self::Unknown,
-        }
+/// Returns the exit code for an object in a state.
+pub fn exit_of(state: ObjectStateWord) -> Exit {
+    match state {
+        ObjectStateWord::Intact | ObjectStateWord::Repaired => Exit::Done,
+        ObjectStateWord::Repairable => Exit::Repairable,
+        ObjectStateWord::Lost => Exit::Lost,
+        ObjectStateWord::Inconsistent => Exit::CheckFailed,
+        ObjectStateWord::Unknown => Exit::Io,
     }
 }
 
-impl From<State> for EndState {
-    fn from(found: State) -> Self {
-        match found {
-            State::Intact => Self::Intact,
-            State::Repairable => Self::Repairable,
-            State::Inconsistent => Self::Inconsistent,
-            State::Unknown => Self::Unknown,
-            State::Lost => Self::Lost,
-        }
+/// Returns the state that a failure leaves an object in, as far as is known.
+pub fn state_after(failure: &Failure) -> ObjectStateWord {
+    match failure.exit {
+        Exit::Lost | Exit::CheckFailed => ObjectStateWord::Lost,
+        _ => ObjectStateWord::Unknown,
+    }
+}
+
+/// Returns the word for a state that was found.
+pub fn word_of(found: State) -> ObjectStateWord {
+    match found {
+        State::Intact => ObjectStateWord::Intact,
+        State::Repairable => ObjectStateWord::Repairable,
+        State::Inconsistent => ObjectStateWord::Inconsistent,
+        State::Unknown => ObjectStateWord::Unknown,
+        State::Lost => ObjectStateWord::Lost,
     }
 }
 
 impl Search {
     /// Whether an object in this state is reported.
-    pub fn reports(&self, state: EndState) -> bool {
-        !self.only_bad || state != EndState::Intact
+    pub fn reports(&self, state: ObjectStateWord) -> bool {
+        !self.only_bad || state != ObjectStateWord::Intact
     }
 
     /// Whether a wreck is of an object that is searched for.
@@ -136,10 +83,10 @@ pub trait Handle {
     }
 
     /// Handles an object that is called `label` in reports.
-    fn object(&self, object: &Object, label: &str) -> Result<EndState, Failure>;
+    fn object(&self, object: &Object, label: &str) -> Result<ObjectStateWord, Failure>;
 
     /// Handles protected files.
-    fn protection(&self, protection: &Protection) -> Result<EndState, Failure>;
+    fn protection(&self, protection: &Protection) -> Result<ObjectStateWord, Failure>;
 
     /// Removes the leftovers of a place that nothing needs, and returns their number. `standing`
     /// knows which objects of the place are whole: those that were handled with success.
@@ -186,9 +133,9 @@ impl<'a, H: Handle> Each<'a, H> {
 
     fn protection(&mut self, protection: &Protection) {
         let outcome = self.handle.protection(protection);
-        let state = outcome.as_ref().map_or_else(EndState::after, |&state| state);
+        let state = outcome.as_ref().map_or_else(state_after, |&state| state);
         self.summary.count(state, Some(protection.bytes()));
-        self.worst.note(outcome.map(EndState::exit), self.output);
+        self.worst.note(outcome.map(exit_of), self.output);
     }
 
     fn objects(&mut self, search: &Search, paths: &[PathBuf]) -> Result<(), Failure> {
@@ -223,9 +170,9 @@ impl<'a, H: Handle> Each<'a, H> {
             if outcome.is_ok() {
                 standing.note_whole(&object);
             }
-            let state = outcome.as_ref().map_or_else(EndState::after, |&state| state);
+            let state = outcome.as_ref().map_or_else(state_after, |&state| state);
             self.summary.count(state, object.length());
-            let outcome = outcome.map(EndState::exit).map_err(|failure| place.locate(failure));
+            let outcome = outcome.map(exit_of).map_err(|failure| place.locate(failure));
             self.worst.note(outcome, self.output);
         }
         let removed = self.handle.clean(&leftovers, &standing).map(|count| self.cleaned += count);
@@ -261,8 +208,8 @@ impl<'a, H: Handle> Each<'a, H> {
     fn report_wrecks(&mut self) {
         for (label, wreck) in std::mem::take(&mut self.wrecks) {
             shards::report_wreck(&label, &wreck, self.output);
-            self.summary.count(EndState::Lost, None);
-            self.worst.note(Ok(EndState::Lost.exit()), self.output);
+            self.summary.count(ObjectStateWord::Lost, None);
+            self.worst.note(Ok(exit_of(ObjectStateWord::Lost)), self.output);
         }
     }
 
@@ -284,8 +231,8 @@ impl<'a, H: Handle> Each<'a, H> {
 
 /// The number of objects in each state.
 pub struct Summary {
-    /// Counts in the order of [`EndState::ALL`].
-    counts: [u64; EndState::ALL.len()],
+    /// Counts in the order of [`ObjectStateWord::ALL`].
+    counts: [u64; ObjectStateWord::ALL.len()],
     bytes: u64,
     only_bad: bool,
     /// Whether the bytes of objects are read, so that bytes a second mean something to people.
@@ -297,12 +244,12 @@ impl Summary {
     /// Begins to count, and to take the time. `reads_bytes` is whether the bytes of intact objects
     /// are read.
     pub fn new(only_bad: bool, reads_bytes: bool) -> Self {
-        let counts = [0; EndState::ALL.len()];
+        let counts = [0; ObjectStateWord::ALL.len()];
         Self { counts, bytes: 0, only_bad, reads_bytes, start: Instant::now() }
     }
 
     /// Counts an object in this state, with its length if that is known.
-    pub fn count(&mut self, state: EndState, length: Option<u64>) {
+    pub fn count(&mut self, state: ObjectStateWord, length: Option<u64>) {
         self.counts[state as usize] += 1;
         // Damaged shards may state any length.
         self.bytes = self.bytes.saturating_add(length.unwrap_or(0));
@@ -315,15 +262,15 @@ impl Summary {
 
     fn line(&self) -> SummaryLine {
         let seconds = self.start.elapsed().as_secs_f64();
-        let count = |state: EndState| self.counts[state as usize];
+        let count = |state: ObjectStateWord| self.counts[state as usize];
         SummaryLine {
             objects: self.objects(),
-            intact: count(EndState::Intact),
-            repairable: count(EndState::Repairable),
-            repaired: count(EndState::Repaired),
-            lost: count(EndState::Lost),
-            inconsistent: count(EndState::Inconsistent),
-            unknown: count(EndState::Unknown),
+            intact: count(ObjectStateWord::Intact),
+            repairable: count(ObjectStateWord::Repairable),
+            repaired: count(ObjectStateWord::Repaired),
+            lost: count(ObjectStateWord::Lost),
+            inconsistent: count(ObjectStateWord::Inconsistent),
+            unknown: count(ObjectStateWord::Unknown),
             bytes: self.bytes,
             seconds,
             rate: self.bytes as f64 / seconds.max(f64::MIN_POSITIVE),
@@ -339,7 +286,8 @@ impl Summary {
             return output.result_if_json(line);
         }
         output.result(line, || {
-            let counts = EndState::ALL.map(|state| (state.name(), self.counts[state as usize]));
+            let counts =
+                ObjectStateWord::ALL.map(|state| (state.name(), self.counts[state as usize]));
             let counts = counts.iter().filter(|(_, count)| *count > 0);
             let counts: Vec<String> =
                 counts.map(|(name, count)| format!("{count} {name}")).collect();

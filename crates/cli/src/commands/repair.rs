@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use paritas_protect::Protection;
-use paritas_report::parts::MovedFileEntry;
+use paritas_report::parts::{MovedFileEntry, ObjectStateWord};
 use paritas_report::shard_parts::{
     DigestCheckWord, MovedShardEntry, PartEntry, RewrittenShardEntry,
 };
@@ -17,7 +17,7 @@ use paritas_shards::{
 
 use crate::args::shards::Repair;
 use crate::commands::leftovers::Standing;
-use crate::commands::many::{self, EndState, Handle};
+use crate::commands::many::{self, Handle};
 use crate::commands::protections::{Limited, warn_of_memory};
 use crate::commands::{Outcome, leftovers, protections, shards};
 use crate::exit::{self, Exit, Failure};
@@ -60,11 +60,11 @@ impl Handle for Job<'_> {
         }
     }
 
-    fn object(&self, object: &Object, label: &str) -> Result<EndState, Failure> {
+    fn object(&self, object: &Object, label: &str) -> Result<ObjectStateWord, Failure> {
         one(object, label, self.args, self.output)
     }
 
-    fn protection(&self, protection: &Protection) -> Result<EndState, Failure> {
+    fn protection(&self, protection: &Protection) -> Result<ObjectStateWord, Failure> {
         protections::repair::run(protection, self.args, self.output)
     }
 
@@ -105,7 +105,12 @@ fn expect_there(path: &Path) -> Result<(), Failure> {
     }
 }
 
-fn one(object: &Object, label: &str, args: &Repair, output: &Output) -> Result<EndState, Failure> {
+fn one(
+    object: &Object,
+    label: &str,
+    args: &Repair,
+    output: &Output,
+) -> Result<ObjectStateWord, Failure> {
     let job = RepairJob::default()
         .to(args.to.clone())
         .sync(args.work.is_synced())
@@ -128,8 +133,8 @@ fn one(object: &Object, label: &str, args: &Repair, output: &Output) -> Result<E
     let unread: Vec<&ShardReport> = unreadable(&report).collect();
     let is_untouched = report.repaired.is_empty() && tidied.is_nothing();
     let state = match is_untouched && unread.is_empty() {
-        true => EndState::Intact,
-        false => EndState::Repaired,
+        true => ObjectStateWord::Intact,
+        false => ObjectStateWord::Repaired,
     };
     if args.search.reports(state) {
         let text = || text(label, &report, &tidied);

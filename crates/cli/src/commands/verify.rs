@@ -1,7 +1,7 @@
 //! `paritas verify`: reads and checks every block of every shard, and every protected file.
 
 use paritas_protect::Protection;
-use paritas_report::parts::RangeEntry;
+use paritas_report::parts::{ObjectStateWord, RangeEntry};
 use paritas_report::shard_parts::{PartEntry, WrongLaneEntry};
 use paritas_report::shards::{BlocksFields, VerifyLine};
 use paritas_shards::{
@@ -10,7 +10,7 @@ use paritas_shards::{
 };
 
 use crate::args::shards::Verify;
-use crate::commands::many::{self, EndState, Handle};
+use crate::commands::many::{self, Handle, word_of};
 use crate::commands::protections::Limited;
 use crate::commands::{Outcome, protections, shards};
 use crate::exit::Failure;
@@ -31,16 +31,21 @@ impl Handle for Job<'_> {
         Limited::new([("--deep", self.args.deep)], [("--quick", self.args.quick)])
     }
 
-    fn object(&self, object: &Object, label: &str) -> Result<EndState, Failure> {
+    fn object(&self, object: &Object, label: &str) -> Result<ObjectStateWord, Failure> {
         one(object, label, self.args, self.output)
     }
 
-    fn protection(&self, protection: &Protection) -> Result<EndState, Failure> {
+    fn protection(&self, protection: &Protection) -> Result<ObjectStateWord, Failure> {
         protections::verify::run(protection, self.args, self.output)
     }
 }
 
-fn one(object: &Object, label: &str, args: &Verify, output: &Output) -> Result<EndState, Failure> {
+fn one(
+    object: &Object,
+    label: &str,
+    args: &Verify,
+    output: &Output,
+) -> Result<ObjectStateWord, Failure> {
     let progress = output.progress(object.length());
     if args.from_disk {
         forget_cached(object.parts().iter().flatten().map(ShardFile::path))?;
@@ -48,7 +53,7 @@ fn one(object: &Object, label: &str, args: &Verify, output: &Output) -> Result<E
     let verify = if args.deep { verify_deep } else { verify };
     let report = verify(object, args.threads.most(), &|bytes| progress.advance(bytes))?;
     let seconds = progress.finish();
-    let state = EndState::from(report.status);
+    let state = word_of(report.status);
     if args.search.reports(state) {
         output.result(line(object, &report, seconds), || text(object, label, &report));
     }
@@ -63,7 +68,7 @@ fn line(object: &Object, report: &VerifyReport, seconds: f64) -> VerifyLine {
     });
     VerifyLine {
         object: shards::fields(object),
-        status: EndState::from(report.status).word(),
+        status: word_of(report.status),
         tolerable_losses: report.tolerable,
         digest_ok: match report.digest {
             DigestCheck::Right => Some(true),
@@ -89,7 +94,7 @@ fn wrong_lane(wrong: &WrongLane) -> WrongLaneEntry {
 }
 
 fn text(object: &Object, label: &str, report: &VerifyReport) -> String {
-    let mut text = format!("{label}: {}", EndState::from(report.status).name());
+    let mut text = format!("{label}: {}", word_of(report.status).name());
     if let Some(length) = object.length() {
         text.push_str(&format!(", {}", output::bytes(length)));
     }

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use paritas_protect::{FileState, LayerReport, Protection, VerifyReport};
+use paritas_report::parts::ObjectStateWord;
 use paritas_report::protections::FindingStateWord;
 
 use super::command;
 use crate::commands::leftovers::quoted;
-use crate::commands::many::EndState;
 use crate::output::counted;
 
 /// The kinds of findings, worst first.
@@ -169,7 +169,7 @@ pub fn counts(report: &VerifyReport) -> Option<String> {
 pub fn next_steps(
     protection: &Protection,
     report: &VerifyReport,
-    state: EndState,
+    state: ObjectStateWord,
     is_quick: bool,
 ) -> Vec<String> {
     let read = if is_quick { &[] } else { &report.layers[..] };
@@ -179,7 +179,7 @@ pub fn next_steps(
     next.extend(unread.then_some(Next::Read));
     next.extend(report.parity.iter().any(|finding| !finding.unreadable).then_some(Next::Repair));
     let mut steps = Vec::new();
-    if state == EndState::Lost {
+    if state == ObjectStateWord::Lost {
         next.remove(&Next::Repair);
         steps.push(beyond_repair(protection));
         let repair = command("repair", protection);
@@ -187,7 +187,7 @@ pub fn next_steps(
         steps.extend(report.restores.then_some(now));
     }
     steps.extend(next.into_iter().flat_map(|next| next.advice(protection, read)));
-    if state == EndState::Intact && is_parity_used_up(report) {
+    if state == ObjectStateWord::Intact && is_parity_used_up(report) {
         steps.push(format!(
             "{} makes all parity anew, because no more blocks may be lost",
             command("protect --update", protection)
@@ -196,7 +196,7 @@ pub fn next_steps(
     if !report.new.is_empty() {
         steps.push(format!("{} protects new files", command("protect --update", protection)));
     }
-    if !report.replaced.is_empty() && state == EndState::Intact {
+    if !report.replaced.is_empty() && state == ObjectStateWord::Intact {
         steps.push(for_copies(protection));
     }
     steps

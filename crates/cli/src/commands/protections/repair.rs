@@ -3,19 +3,23 @@
 use std::path::PathBuf;
 
 use paritas_protect::{FileFinding, FileState, Protection, RepairJob, RepairReport, repair};
-use paritas_report::parts::MovedFileEntry;
+use paritas_report::parts::{MovedFileEntry, ObjectStateWord};
 use paritas_report::protections::ProtectRepairLine;
 
 use super::kinds::{self, add_steps};
 use super::{add_disks, add_lines, below, disk_entries, fields, skipped_entries, title, verify};
 use crate::args::shards::Repair;
-use crate::commands::many::EndState;
+use crate::commands::many::word_of;
 use crate::commands::shards::file_entries;
 use crate::exit::{Exit, Failure};
 use crate::output::{Output, counted};
 
 /// Repairs one protection, and reports.
-pub fn run(protection: &Protection, args: &Repair, output: &Output) -> Result<EndState, Failure> {
+pub fn run(
+    protection: &Protection,
+    args: &Repair,
+    output: &Output,
+) -> Result<ObjectStateWord, Failure> {
     super::warn_of_absent(protection, output);
     let job = RepairJob::default()
         .to(args.to.clone())
@@ -43,11 +47,15 @@ pub fn run(protection: &Protection, args: &Repair, output: &Output) -> Result<En
 }
 
 /// Returns what failed: paths that could not be restored, or a protection that is beyond repair.
-fn failure(protection: &Protection, report: &RepairReport, state: EndState) -> Option<Failure> {
+fn failure(
+    protection: &Protection,
+    report: &RepairReport,
+    state: ObjectStateWord,
+) -> Option<Failure> {
     let title = title(protection);
     let Some(first) = report.failed.first() else {
         let message = format!("{title} is beyond repair");
-        return (state == EndState::Lost).then_some(Failure { exit: Exit::Lost, message });
+        return (state == ObjectStateWord::Lost).then_some(Failure { exit: Exit::Lost, message });
     };
     let paths = counted(report.failed.len(), "path");
     let message = format!("{paths} in {title} could not be restored; the first: {}", first.reason);
@@ -56,17 +64,17 @@ fn failure(protection: &Protection, report: &RepairReport, state: EndState) -> O
 }
 
 /// Returns the state after a repair.
-fn state(report: &RepairReport, args: &Repair) -> EndState {
+fn state(report: &RepairReport, args: &Repair) -> ObjectStateWord {
     let is_untouched =
         report.restored.is_empty() && report.moved_back.is_empty() && report.parity.is_empty();
-    match EndState::from(report.found.state()) {
-        state @ (EndState::Lost | EndState::Unknown) => state,
+    match word_of(report.found.state()) {
+        state @ (ObjectStateWord::Lost | ObjectStateWord::Unknown) => state,
         state if args.dry_run => state,
-        _ if !report.failed.is_empty() => EndState::Unknown,
-        _ if !changed(report, args).is_empty() => EndState::Repairable,
-        _ if is_untouched && is_parity_left(report, args) => EndState::Repairable,
-        _ if is_untouched => EndState::Intact,
-        _ => EndState::Repaired,
+        _ if !report.failed.is_empty() => ObjectStateWord::Unknown,
+        _ if !changed(report, args).is_empty() => ObjectStateWord::Repairable,
+        _ if is_untouched && is_parity_left(report, args) => ObjectStateWord::Repairable,
+        _ if is_untouched => ObjectStateWord::Intact,
+        _ => ObjectStateWord::Repaired,
     }
 }
 
@@ -95,14 +103,14 @@ fn unread<'r>(
 fn line(
     protection: &Protection,
     report: &RepairReport,
-    (state, args): (EndState, &Repair),
+    (state, args): (ObjectStateWord, &Repair),
     seconds: f64,
 ) -> ProtectRepairLine {
     let layers = &report.found.layers;
     ProtectRepairLine {
         protection: fields(protection),
         dry_run: args.dry_run,
-        status: state.word(),
+        status: state,
         restored: file_entries(&report.restored),
         moved_back: moved_entries(&report.moved_back),
         kept: moved_entries(&report.kept),
@@ -126,7 +134,12 @@ fn moved_entries(moved: &[(PathBuf, PathBuf)]) -> Vec<MovedFileEntry> {
     moved.iter().map(entry).collect()
 }
 
-fn text(protection: &Protection, report: &RepairReport, state: EndState, args: &Repair) -> String {
+fn text(
+    protection: &Protection,
+    report: &RepairReport,
+    state: ObjectStateWord,
+    args: &Repair,
+) -> String {
     let mut text = headline(protection, report, state, args);
     add_lines(&mut text, &lines(protection, report, state, args), args.search.verbose);
     let left: Vec<String> = changed(report, args)
@@ -152,17 +165,17 @@ fn text(protection: &Protection, report: &RepairReport, state: EndState, args: &
 fn headline(
     protection: &Protection,
     report: &RepairReport,
-    state: EndState,
+    state: ObjectStateWord,
     args: &Repair,
 ) -> String {
     let name = title(protection);
     match state {
-        EndState::Lost => {
+        ObjectStateWord::Lost => {
             let (verdict, done) =
                 (verify::verdict(&report.found, state), done(report, state, args));
             format!("{name}: lost{verdict}; {done}")
         }
-        EndState::Intact => format!("{name}: intact, nothing to repair"),
+        ObjectStateWord::Intact => format!("{name}: intact, nothing to repair"),
         _ => format!("{name}: {}", done(report, state, args)),
     }
 }
@@ -172,7 +185,7 @@ fn headline(
 fn lines(
     protection: &Protection,
     report: &RepairReport,
-    state: EndState,
+    state: ObjectStateWord,
     args: &Repair,
 ) -> Vec<String> {
     let root = args.to.as_deref().unwrap_or(protection.root());
@@ -196,7 +209,7 @@ fn lines(
     lines.extend(parity.map(|path| format!("parity   {path} {written}")));
     let why = match state {
         // What it needs may be there again.
-        EndState::Unknown => ["waiting ", ", for what cannot be read"],
+        ObjectStateWord::Unknown => ["waiting ", ", for what cannot be read"],
         _ => ["lost    ", ""],
     };
     let lost = report.lost.iter().map(|path| below(root, path));
@@ -210,14 +223,14 @@ fn lines(
 fn steps(
     protection: &Protection,
     report: &RepairReport,
-    state: EndState,
+    state: ObjectStateWord,
     args: &Repair,
 ) -> Vec<String> {
     let mut steps = match changed(report, args).is_empty() {
         true => Vec::new(),
         false => kinds::for_changed(protection, &report.found.layers).to_vec(),
     };
-    if state == EndState::Lost {
+    if state == ObjectStateWord::Lost {
         steps.push(kinds::beyond_repair(protection));
     }
     if unread(report, args).next().is_some() {
@@ -230,8 +243,8 @@ fn steps(
 }
 
 /// Counts what was done or would be done: files, folders and links, and parity files.
-fn done(report: &RepairReport, state: EndState, args: &Repair) -> String {
-    let lost = if state == EndState::Unknown { "waiting" } else { "lost" };
+fn done(report: &RepairReport, state: ObjectStateWord, args: &Repair) -> String {
+    let lost = if state == ObjectStateWord::Unknown { "waiting" } else { "lost" };
     let would = if args.dry_run { " would be" } else { "" };
     let parity = counted(report.parity.len(), "parity file");
     let parts = [

@@ -6,7 +6,7 @@ use paritas_protect::{
     FileFinding, FileState, LayerReport, ParityFinding, Protected, Protection, StreamGeometry,
     VerifyOptions, VerifyReport, verify,
 };
-use paritas_report::parts::RangeEntry;
+use paritas_report::parts::{ObjectStateWord, RangeEntry};
 use paritas_report::protections::{
     FindingEntry, ParityFindingEntry, ProtectVerifyLine, ProtectedKindWord, VerifiedLayerEntry,
 };
@@ -14,7 +14,7 @@ use paritas_report::protections::{
 use super::kinds::{Kind, add_steps, counts, is_changed_alone, next_steps};
 use super::{add_lines, below, fields, layer_entry, skipped_entries, title};
 use crate::args::shards::Verify;
-use crate::commands::many::EndState;
+use crate::commands::many::word_of;
 use crate::commands::shards::file_entries;
 use crate::exit::Failure;
 use crate::output::{self, Output, counted, shown};
@@ -23,7 +23,11 @@ use crate::output::{self, Output, counted, shown};
 const RANGES: usize = 4;
 
 /// Verifies one protection, and reports.
-pub fn run(protection: &Protection, args: &Verify, output: &Output) -> Result<EndState, Failure> {
+pub fn run(
+    protection: &Protection,
+    args: &Verify,
+    output: &Output,
+) -> Result<ObjectStateWord, Failure> {
     super::warn_of_absent(protection, output);
     let options = VerifyOptions::default().quick(args.quick).from_disk(args.from_disk);
     let options = options.threads(args.threads.most());
@@ -31,7 +35,7 @@ pub fn run(protection: &Protection, args: &Verify, output: &Output) -> Result<En
     let progress = output.progress(Some(total));
     let report = verify(protection, &options, &|bytes| progress.advance(bytes))?;
     let seconds = progress.finish();
-    let state = EndState::from(report.state());
+    let state = word_of(report.state());
     if args.search.reports(state) {
         let line = line(protection, &report, state, args.quick, seconds);
         output.result(line, || text(protection, &report, state, args));
@@ -42,13 +46,13 @@ pub fn run(protection: &Protection, args: &Verify, output: &Output) -> Result<En
 fn line(
     protection: &Protection,
     report: &VerifyReport,
-    state: EndState,
+    state: ObjectStateWord,
     quick: bool,
     seconds: f64,
 ) -> ProtectVerifyLine {
     ProtectVerifyLine {
         protection: fields(protection),
-        status: state.word(),
+        status: state,
         quick,
         intact_files: report.intact_files,
         findings: report.findings.iter().map(finding_entry).collect(),
@@ -104,11 +108,16 @@ fn verified_entry(layer: &LayerReport) -> VerifiedLayerEntry {
     VerifiedLayerEntry { blocks, generation, lost, at_hand, needed, left }
 }
 
-fn text(protection: &Protection, report: &VerifyReport, state: EndState, args: &Verify) -> String {
+fn text(
+    protection: &Protection,
+    report: &VerifyReport,
+    state: ObjectStateWord,
+    args: &Verify,
+) -> String {
     let (files, bytes) = (counted(report.files, "file"), output::bytes(protection.bytes()));
     let quick = if args.quick { " by size and time" } else { "" };
     let word = match state {
-        EndState::Repairable if is_changed_alone(report) => Kind::Changed.word(),
+        ObjectStateWord::Repairable if is_changed_alone(report) => Kind::Changed.word(),
         state => state.name(),
     };
     let mut text = format!("{}: {word}{quick}, {files}, {bytes}", title(protection));
@@ -125,16 +134,16 @@ fn text(protection: &Protection, report: &VerifyReport, state: EndState, args: &
 }
 
 /// Describes what can be repaired.
-pub fn verdict(report: &VerifyReport, state: EndState) -> String {
+pub fn verdict(report: &VerifyReport, state: ObjectStateWord) -> String {
     let layers = counted(report.unreadable_layers, "catalogue");
     match state {
-        EndState::Unknown => "; some of it cannot be read now".to_owned(),
+        ObjectStateWord::Unknown => "; some of it cannot be read now".to_owned(),
         // Only a part was asked for, so only its files were read, not the parity.
         _ if report.layers.is_empty() => "; nothing else was read".to_owned(),
-        EndState::Lost if report.unreadable_layers > 0 => {
+        ObjectStateWord::Lost if report.unreadable_layers > 0 => {
             format!(" — beyond repair: {layers} cannot be read")
         }
-        EndState::Lost => shortage(report),
+        ObjectStateWord::Lost => shortage(report),
         _ => losses(report, state),
     }
 }
@@ -157,7 +166,7 @@ fn shortage(report: &VerifyReport) -> String {
 }
 
 /// Describes how many lost blocks can be computed, and how many more may be lost.
-fn losses(report: &VerifyReport, state: EndState) -> String {
+fn losses(report: &VerifyReport, state: ObjectStateWord) -> String {
     let sum = |of: fn(&LayerReport) -> u64| report.layers.iter().map(of).sum::<u64>();
     let lost = sum(|layer| layer.lost);
     let room = room(report, sum(|layer| layer.geometry.data + layer.geometry.parity));
@@ -165,7 +174,9 @@ fn losses(report: &VerifyReport, state: EndState) -> String {
     match state {
         _ if lost == 0 => format!("; {room}"),
         // Only files that were changed or removed before an update have lost blocks.
-        EndState::Intact => format!("; parity stands for {lost_blocks} of old versions; {room}"),
+        ObjectStateWord::Intact => {
+            format!("; parity stands for {lost_blocks} of old versions; {room}")
+        }
         _ if is_changed_alone(report) => {
             format!("; parity stands for {lost_blocks} of changed files; {room}")
         }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use futures::StreamExt;
+use paritas_report::parts::ObjectStateWord;
 use paritas_report::volumes::{
     VolumeCollectLine, VolumePromoteLine, VolumeReencodeLine, VolumeRepairLine, VolumeReplaceLine,
     VolumeVerifyLine, WrittenFields,
@@ -17,7 +18,7 @@ use paritas_volume::{
 use super::{AT_ONCE, each, listing, object, report};
 use crate::args::volume::{Keep, Objects, Promote, Reencode, Repair, Replace, Verify};
 use crate::commands::Outcome;
-use crate::commands::many::{EndState, Summary, Worst};
+use crate::commands::many::{Summary, Worst, exit_of, state_after, word_of};
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Output, Progress, counted, shown};
 
@@ -140,13 +141,13 @@ impl<'a> ObjectTally<'a> {
         Self { summary: Summary::new(only_bad, is_deep), worst: Worst::default(), output }
     }
 
-    fn note(&mut self, length: u64, outcome: Result<EndState, Failure>) {
-        let state = outcome.as_ref().map_or_else(EndState::after, |&state| state);
+    fn note(&mut self, length: u64, outcome: Result<ObjectStateWord, Failure>) {
+        let state = outcome.as_ref().map_or_else(state_after, |&state| state);
         // A name without an object does not count as an object.
         if !matches!(&outcome, Err(failure) if failure.exit == Exit::NotRecognised) {
             self.summary.count(state, Some(length));
         }
-        self.worst.note(outcome.map(EndState::exit), self.output);
+        self.worst.note(outcome.map(exit_of), self.output);
     }
 
     /// Notes the result of a repair that took `seconds`, and reports it. A removed object does
@@ -170,7 +171,7 @@ impl<'a> ObjectTally<'a> {
             false => self.output.result(line, || repaired_text(&repaired)),
         }
         match repaired.is_removed {
-            true => self.worst.note(Ok(state.exit()), self.output),
+            true => self.worst.note(Ok(exit_of(state)), self.output),
             false => self.note(item.length, Ok(state)),
         }
     }
@@ -212,8 +213,8 @@ pub async fn verify(volume: &mut Volume, args: &Verify, output: &Output) -> Outc
         let Some(verdict) = verdict else { continue };
         let length = verdict.as_ref().map_or(listed, |verdict| verdict.listed.length);
         let state = verdict.map(|verdict| {
-            let state = EndState::from(verdict.state);
-            if !args.only_bad || state != EndState::Intact {
+            let state = word_of(verdict.state);
+            if !args.only_bad || state != ObjectStateWord::Intact {
                 let line = verdict_line(&verdict, state, seconds);
                 shares.progress.aside(|| output.result(line, || verdict_text(&verdict, state)));
             }
@@ -225,10 +226,10 @@ pub async fn verify(volume: &mut Volume, args: &Verify, output: &Output) -> Outc
     tally.end()
 }
 
-fn verdict_line(verdict: &Verdict, state: EndState, seconds: f64) -> VolumeVerifyLine {
+fn verdict_line(verdict: &Verdict, state: ObjectStateWord, seconds: f64) -> VolumeVerifyLine {
     VolumeVerifyLine {
         version: report::version_fields(&verdict.name, &verdict.listed),
-        status: state.word(),
+        status: state,
         stage: verdict.stage,
         stages: verdict.stages,
         missing: verdict.missing.clone(),
@@ -239,7 +240,7 @@ fn verdict_line(verdict: &Verdict, state: EndState, seconds: f64) -> VolumeVerif
     }
 }
 
-fn verdict_text(verdict: &Verdict, state: EndState) -> String {
+fn verdict_text(verdict: &Verdict, state: ObjectStateWord) -> String {
     // A shard with a flaw is not called missing: its flaw says what is wrong.
     let is_told = |shard: &&usize| verdict.flaws.iter().any(|flaw| flaw.shard == Some(**shard));
     let missing = verdict.missing.iter().filter(|shard| !is_told(shard));
@@ -249,7 +250,7 @@ fn verdict_text(verdict: &Verdict, state: EndState) -> String {
         stages => format!(", stage {} of {stages}", verdict.stage),
     };
     let more = match state {
-        EndState::Lost | EndState::Unknown => String::new(),
+        ObjectStateWord::Lost | ObjectStateWord::Unknown => String::new(),
         _ => format!(", {}", report::more_may_be_lost(verdict.spare)),
     };
     format!(
@@ -392,11 +393,11 @@ async fn collect(volume: &Volume, output: &Output) -> Outcome {
 }
 
 /// Returns the state of an object after a repair.
-fn after(repaired: &Repaired) -> EndState {
+fn after(repaired: &Repaired) -> ObjectStateWord {
     match (repaired.is_owed, repaired.stored + repaired.manifests) {
-        (true, _) => EndState::Repairable,
-        (false, 0) => EndState::Intact,
-        (false, _) => EndState::Repaired,
+        (true, _) => ObjectStateWord::Repairable,
+        (false, 0) => ObjectStateWord::Intact,
+        (false, _) => ObjectStateWord::Repaired,
     }
 }
 
