@@ -13,9 +13,7 @@ use paritas::research::{Machine, Pass};
 use paritas::{
     Buffer, Code, Codec, CodecOptions, DEFAULT_PACKET, Kernel, KernelChoice, NodeId, Spec,
 };
-use paritas_report::speed::{
-    BenchBlocksFields, BenchFields, BenchLine, ComparisonLine, OrderWord, SplitWord, VerdictWord,
-};
+use paritas_report::speed::{BenchFields, BenchLine, ComparisonLine, VerdictWord};
 use paritas_tune::measure::{PairVerdict, Pairs, Ratio, Rounds, Shard, Side, sample};
 
 use crate::args::against::Against;
@@ -90,17 +88,15 @@ fn bench(code: Code, args: &Bench, output: &Output) -> Result<(), Failure> {
     let measured = measure(&mut subject, &mut roofline, args)?;
     subject.codec.fallback().iter().for_each(|why| output.warn(why));
     subject.warn_of_split(args, output);
-    let facts = BenchFacts {
-        stage: subject.stage,
-        shard_bytes: subject.shard,
+    let line = BenchLine {
         erased: Some(subject.erased().to_vec()),
         packet: Some(args.packet),
         order: Some(args.order.into()),
         split: Some(word(subject.codec.split_in_use().name())?),
-        blocks: None,
+        ..measured.line(args, subject.stage, subject.shard)
     };
     let what = format!("packet {}, shards of {} bytes", args.packet, subject.shard);
-    measured.report(args, output, facts, &what);
+    measured.report(args, output, line, &what);
     Ok(())
 }
 
@@ -196,17 +192,6 @@ struct Measured {
     first_seconds: f64,
 }
 
-/// Facts about a measurement, for its line.
-struct BenchFacts {
-    stage: u8,
-    shard_bytes: usize,
-    erased: Option<Vec<usize>>,
-    packet: Option<usize>,
-    order: Option<OrderWord>,
-    split: Option<SplitWord>,
-    blocks: Option<BenchBlocksFields>,
-}
-
 fn verdict_word(verdict: PairVerdict) -> VerdictWord {
     match verdict {
         PairVerdict::Faster => VerdictWord::Faster,
@@ -236,14 +221,15 @@ impl Measured {
         }
     }
 
-    fn line(&self, args: &Bench, facts: BenchFacts) -> BenchLine {
+    /// Returns the line, without what only codes in shards or codes in blocks have.
+    fn line(&self, args: &Bench, stage: u8, shard_bytes: usize) -> BenchLine {
         let Self { speed, limit, fraction, .. } = self;
         BenchLine {
-            run: self.fields(args, facts.stage, facts.shard_bytes),
-            erased: facts.erased,
-            packet: facts.packet,
-            order: facts.order,
-            split: facts.split,
+            run: self.fields(args, stage, shard_bytes),
+            erased: None,
+            packet: None,
+            order: None,
+            split: None,
             kept: fraction.pairs,
             gbps_p90: speed.p90,
             gbps_min: speed.min,
@@ -254,15 +240,15 @@ impl Measured {
             roofline_fraction_low: fraction.low,
             roofline_fraction_high: fraction.high,
             first_seconds: self.first_seconds,
-            blocks: facts.blocks,
+            blocks: None,
         }
     }
 
     /// Reports the result. `what` describes the measured shards or blocks for people.
-    fn report(&self, args: &Bench, output: &Output, facts: BenchFacts, what: &str) {
+    fn report(&self, args: &Bench, output: &Output, line: BenchLine, what: &str) {
         let Self { spec, kernel, speed, .. } = self;
         let operation = named(args.op);
-        output.result(self.line(args, facts), || {
+        output.result(line, || {
             let Speed { median, p90, min, max } = speed;
             format!(
                 "{spec} {operation}: {median:.2} GB/s (p90 {p90:.2}; from {min:.2} to {max:.2}), {}; \

@@ -39,7 +39,7 @@ pub fn run(args: &Schedule, output: &Output) -> Outcome {
         .reads(if args.fewest_reads { Reads::Fewest } else { Reads::Any })
         .bytes(args.bytes);
     let (code, search) = code(args, options, output)?;
-    expect_effect(args, &code)?;
+    expect_effect(&code, of_other_codes(args))?;
     let stage = stage(&code, args)?;
     let erased = erased(&code, args, stage, options)?;
     let (have, want) = question(&code, &erased, stage)?;
@@ -55,10 +55,9 @@ pub fn run(args: &Schedule, output: &Output) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// Refuses options that mean nothing for an LT code: its graph is solved in one way, and its
-/// schedules run over whole blocks.
-fn expect_effect(args: &Schedule, code: &Code) -> Result<(), Failure> {
-    let given = [
+/// Returns the options that mean nothing for an LT code: its graph is solved in one way.
+fn of_other_codes(args: &Schedule) -> impl Iterator<Item = (&'static str, bool)> {
+    [
         ("--pass", args.pass != PassName::Slp),
         ("--order", args.order != OrderName::Parity),
         ("--cost", args.cost != CostName::Total),
@@ -69,8 +68,16 @@ fn expect_effect(args: &Schedule, code: &Code) -> Result<(), Failure> {
         ("--align", args.align.is_some()),
         ("--kernel", args.kernel.is_some()),
         ("--asm", args.asm),
-    ];
-    match given.iter().find(|(_, is_given)| *is_given && code.graph().is_some()) {
+    ]
+    .into_iter()
+}
+
+/// Refuses options for an LT code. Each has its flag, and whether it is given.
+pub fn expect_effect(
+    code: &Code,
+    given: impl IntoIterator<Item = (&'static str, bool)>,
+) -> Result<(), Failure> {
+    match given.into_iter().find(|(_, is_given)| *is_given && code.graph().is_some()) {
         Some((flag, _)) => Err(Failure::arguments(format!(
             "{flag} has no effect on {}; schedules of LT codes run over whole blocks",
             code.spec()

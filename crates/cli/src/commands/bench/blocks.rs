@@ -10,14 +10,15 @@ use std::time::Instant;
 use paritas::code::{CellId, CellSet, CodeBuilder};
 use paritas::lt::{Decoder, Graph, Method, Reception};
 use paritas::{Buffer, Code, CodecOptions, DEFAULT_PACKET, Kernel, KernelChoice, LaneCodec, Spec};
-use paritas_report::speed::BenchBlocksFields;
+use paritas_report::speed::{BenchBlocksFields, BenchLine};
 use paritas_tune::measure::ShardMemory;
 
 use crate::args::choices::OrderName;
 use crate::args::codes::CostName;
 use crate::args::machine::{Align, Bench, Operation};
 use crate::commands::Outcome;
-use crate::commands::bench::{BenchFacts, LINE, STAGGER, Subject, measure, options, stage};
+use crate::commands::bench::{LINE, STAGGER, Subject, measure, options, stage};
+use crate::commands::schedule::expect_effect;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 
@@ -55,20 +56,12 @@ pub(super) fn run(code: Code, args: &Bench, output: &Output) -> Outcome {
         reception,
         seed: reception.map(|_| args.seed.unwrap_or(SEED)),
     };
-    let facts = BenchFacts {
-        stage: 1,
-        shard_bytes: shard,
-        erased: None,
-        packet: None,
-        order: None,
-        split: None,
-        blocks: Some(blocks),
-    };
+    let line = BenchLine { blocks: Some(blocks), ..measured.line(args, 1, shard) };
     let what = match reception {
         Some(multiple) => format!("from {count} blocks ({multiple:.4} k)"),
         None => format!("{count} blocks"),
     };
-    measured.report(args, output, facts, &format!("{what} of {} bytes", place.bytes));
+    measured.report(args, output, line, &format!("{what} of {} bytes", place.bytes));
     Ok(Exit::Done)
 }
 
@@ -93,12 +86,7 @@ fn expect_suitable(code: &Code, args: &Bench) -> Result<(), Failure> {
         ("--split", args.split.is_some()),
         ("--tuned-packet", args.tuned_packet),
     ];
-    match given.iter().find(|(_, is_given)| *is_given) {
-        Some((flag, _)) => Err(Failure::arguments(format!(
-            "{flag} has no effect on {spec}; schedules of LT codes run over whole blocks"
-        ))),
-        None => Ok(()),
-    }
+    expect_effect(code, given)
 }
 
 /// Returns the blocks that arrive, in their order. Their number is the requested multiple of k. By
