@@ -9,9 +9,9 @@ use std::ops::Range;
 use std::slice;
 
 use pyo3::buffer::PyUntypedBuffer;
-use pyo3::exceptions::PyBufferError;
+use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyList, PyMemoryView, PySequence, PyTuple};
+use pyo3::types::{PyByteArray, PyList, PyMemoryView, PySequence, PyString, PyTuple};
 
 use crate::errors::{Result, wrong_argument};
 
@@ -100,7 +100,12 @@ impl Shards {
         if let Ok(tuple) = object.cast::<PyTuple>() {
             return Self::of_each(tuple.iter(), number);
         }
-        if let (Err(_), Ok(sequence)) = (Source::of(object), object.cast::<PySequence>()) {
+        let has_memory = !PyUntypedBuffer::get(object)
+            .is_err_and(|error| error.is_instance_of::<PyTypeError>(object.py()));
+        if !has_memory
+            && !object.is_instance_of::<PyString>()
+            && let Ok(sequence) = object.cast::<PySequence>()
+        {
             let objects = sequence.try_iter()?.collect::<PyResult<Vec<_>>>()?;
             return Self::of_each(objects.into_iter(), number);
         }

@@ -14,16 +14,39 @@ use crate::errors::{Result, failed, nothing_found, refused, wrong_argument, wron
 use crate::signals::run;
 
 /// One path, or several.
-pub struct Paths(pub Vec<PathBuf>);
+pub struct Paths(Vec<PathBuf>);
+
+impl Paths {
+    /// Returns the paths.
+    ///
+    /// # Errors
+    /// If there is none, or one cannot be the name of a file.
+    pub fn some(self) -> Result<Vec<PathBuf>> {
+        match self.0.is_empty() {
+            true => Err(wrong_argument("at least one path is needed; got an empty list")),
+            false => self.any(),
+        }
+    }
+
+    /// Returns the paths, of which there may be none.
+    ///
+    /// # Errors
+    /// If one cannot be the name of a file.
+    pub fn any(self) -> Result<Vec<PathBuf>> {
+        match self.0.iter().find(|path| path.as_os_str().as_encoded_bytes().contains(&0)) {
+            Some(path) => {
+                Err(wrong_argument(format!("{path:?} has a NUL, which names cannot have")))
+            }
+            None => Ok(self.0),
+        }
+    }
+}
 
 impl FromPyObject<'_, '_> for Paths {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
         match object.extract().map(|path: PathBuf| vec![path]).or_else(|_| object.extract()) {
-            Ok(paths) if paths.is_empty() => {
-                Err(wrong_argument("at least one path is needed; got an empty list").into())
-            }
             Ok(paths) => Ok(Self(paths)),
             Err(_) => Err(wrong_type("a path or a list of paths is needed", &object)),
         }
@@ -83,11 +106,12 @@ pub fn encode_file(
     threads: Option<usize>,
 ) -> Result<Vec<PathBuf>> {
     let (code, threads) = (code.code(py)?, number_of_threads(threads)?);
+    let directories = directories.some()?;
     let name = name.or_else(|| source.file_name().map(OsString::from));
     let name = name.ok_or_else(|| wrong_argument("the source has no name; give one"))?;
     run(py, |progress| {
         let (file, attributes, length) = open(&source)?;
-        let job = EncodeJob::new(code, name, directories.0);
+        let job = EncodeJob::new(code, name, directories);
         let job = job.length_hint(length).attributes(attributes);
         let job = job.force(force).sync(sync).threads(threads);
         Ok(paritas_shards::encode(&job, file, progress)?.shards)
@@ -113,8 +137,9 @@ fn found(paths: &[PathBuf]) -> Result<Inventory> {
 /// appears under its name when it is complete and its digest is right. If there are shards of
 /// several objects, `name` chooses one by its name or the beginning of its id.
 ///
-/// Raises NotFoundError if there are no shards, ParameterError if several objects match, LossError
-/// if too much is lost, and StorageError if `target` exists and `force` is not set.
+/// Raises NotFoundError if there are no shards, StorageError if there are none and something in
+/// `paths` cannot be read, ParameterError if several objects match, LossError if too much is lost,
+/// and StorageError if `target` exists and `force` is not set.
 #[pyfunction]
 #[pyo3(signature = (paths, target, *, name = None, force = false, sync = true, threads = None))]
 pub fn decode_file(
@@ -126,7 +151,7 @@ pub fn decode_file(
     sync: bool,
     threads: Option<usize>,
 ) -> Result<()> {
-    let (paths, threads) = (paths.0, number_of_threads(threads)?);
+    let (paths, threads) = (paths.some()?, number_of_threads(threads)?);
     run(py, |progress| {
         let inventory = found(&paths)?;
         let object = inventory.choose(name.as_deref())?;
@@ -179,7 +204,7 @@ pub fn verify_files(
     deep: bool,
     threads: Option<usize>,
 ) -> Result<Vec<VerifyReport>> {
-    let (paths, threads) = (paths.0, number_of_threads(threads)?);
+    let (paths, threads) = (paths.some()?, number_of_threads(threads)?);
     let verify = if deep { paritas_shards::verify_deep } else { paritas_shards::verify };
     let reports = run(py, |progress| -> Result<Vec<_>> {
         let objects = found(&paths)?.objects;
@@ -237,7 +262,7 @@ pub fn repair_files(
     sync: bool,
     threads: Option<usize>,
 ) -> Result<Vec<RepairReport>> {
-    let (paths, threads) = (paths.0, number_of_threads(threads)?);
+    let (paths, threads) = (paths.some()?, number_of_threads(threads)?);
     run(py, |progress| {
         let job = RepairJob::default().to(to).sync(sync).threads(threads);
         let mut inventory = found(&paths)?;

@@ -56,9 +56,9 @@ pub fn protect(
     sync: bool,
     threads: Option<usize>,
 ) -> Result<ProtectReport> {
-    let job = ProtectJob::new(paths.0)
+    let job = ProtectJob::new(paths.some()?)
         .redundancy(redundancy.parse()?)
-        .parity_dirs(parity_dirs.map_or_else(Vec::new, |directories| directories.0))
+        .parity_dirs(parity_dirs.map_or_else(|| Ok(Vec::new()), Paths::any)?)
         .excludes(exclude.0)
         .label(label)
         .force(force)
@@ -163,12 +163,13 @@ pub fn update(
         .accept_removals(accept_removals.0)
         .sync(sync)
         .threads(number_of_threads(threads)?);
+    let paths = paths.some()?;
     run(py, |progress| {
         let update = |protection: &Protection| -> Result<_> {
             let report = paritas_protect::update(protection, &job, progress)?;
             Ok(UpdateReport::of(protection.id().to_string(), report))
         };
-        let updated: Vec<Result<_>> = paritas_protect::find(&paths.0)?.iter().map(update).collect();
+        let updated: Vec<Result<_>> = paritas_protect::find(&paths)?.iter().map(update).collect();
         updated.into_iter().collect()
     })
 }
@@ -215,7 +216,8 @@ pub fn info(py: Python<'_>, paths: Paths) -> Result<Vec<ProtectionInfo>> {
         exclude: protection.excludes().to_vec(),
         created: seconds(protection.created()),
     };
-    run(py, |_| Ok(paritas_protect::find(&paths.0)?.iter().map(describe).collect()))
+    let paths = paths.some()?;
+    run(py, |_| Ok(paritas_protect::find(&paths)?.iter().map(describe).collect()))
 }
 
 /// The state of a protection.
@@ -285,8 +287,9 @@ pub fn verify(
     threads: Option<usize>,
 ) -> Result<Vec<ProtectionReport>> {
     let options = VerifyOptions::default().quick(quick).threads(number_of_threads(threads)?);
+    let paths = paths.some()?;
     let verified = run(py, |progress| -> Result<Vec<_>> {
-        let found = paritas_protect::find(&paths.0)?.into_iter().map(|protection| {
+        let found = paritas_protect::find(&paths)?.into_iter().map(|protection| {
             let report = paritas_protect::verify(&protection, &options, progress)?;
             Ok((protection, report))
         });
@@ -362,8 +365,9 @@ pub fn repair(
         .dry_run(dry_run)
         .sync(sync)
         .threads(number_of_threads(threads)?);
+    let paths = paths.some()?;
     run(py, |progress| {
-        let found = paritas_protect::find(&paths.0)?;
+        let found = paritas_protect::find(&paths)?;
         let restore = |protection: &Protection| -> Result<_> {
             let report = paritas_protect::repair(protection, &job, progress)?;
             Ok((protection.id().to_string(), report))

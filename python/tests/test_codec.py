@@ -422,3 +422,12 @@ def test_shards_may_be_in_any_sequence():
 def test_lt_codes_have_a_schedule():
     schedule = paritas.Code("lt:k=10,n=20").schedule()
     assert schedule.xors > 0
+
+
+def test_refused_buffers_are_not_taken_apart():
+    codec = paritas.Codec("2+1")
+    rows = memoryview(bytes(64)).cast("B", (4, 16))
+    with pytest.raises(paritas.ParameterError, match="contiguous"):
+        codec.encode(rows[::2])
+    with pytest.raises(TypeError, match="str"):
+        codec.encode("ab")

@@ -111,8 +111,9 @@ def test_what_the_system_refuses_is_named(tmp_path):
 def test_errors_of_the_system_have_their_numbers(tmp_path):
     source = tmp_path / "a"
     source.write_bytes(b"hello")
-    with pytest.raises(paritas.NotFoundError):
+    with pytest.raises(paritas.NotFoundError) as error:
         paritas.encode_file(source, tmp_path / "none")
+    assert error.value.errno == errno.ENOENT
     paritas.encode_file(source, tmp_path, "2+1")
     with pytest.raises(paritas.NotFoundError) as error:
         paritas.decode_file(tmp_path, tmp_path / "none" / "b")
@@ -122,16 +123,20 @@ def test_errors_of_the_system_have_their_numbers(tmp_path):
     with pytest.raises(paritas.StorageError) as error:
         paritas.decode_file(loop, tmp_path / "b")
     assert error.value.kind == "Io"
-    with pytest.raises(paritas.NotFoundError):
+    with pytest.raises(paritas.NotFoundError) as error:
         paritas.info(tmp_path / "none")
+    assert error.value.errno == errno.ENOENT
+    # No directories for parity are those by default.
+    paritas.protect(source, parity_dirs=[])
 
 
 def test_arguments_that_mean_nothing_are_named(tmp_path):
     for call in (paritas.info, paritas.verify, paritas.verify_files):
         with pytest.raises(paritas.ParameterError, match="at least one path"):
             call([])
-    with pytest.raises(paritas.ParameterError, match="NUL|nul"):
-        paritas.encode_file("a\0b", tmp_path)
+    for call in (lambda path: paritas.encode_file(path, tmp_path), paritas.verify_files, paritas.info):
+        with pytest.raises(paritas.ParameterError, match="NUL|nul"):
+            call("a\0b")
     with pytest.raises(TypeError, match="pattern"):
         paritas.protect(tmp_path, exclude=1)
 

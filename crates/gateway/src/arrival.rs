@@ -12,13 +12,13 @@ use bytes::Bytes;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, HeaderValue, Request};
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
-use s3s::{Body, S3Error, StdError, s3_error};
+use s3s::{Body, S3Error, S3ErrorCode, StdError, s3_error};
 use tokio::time::{Instant, Sleep};
 
 use crate::chunks::ChunkReader;
 use crate::headers::{Framing, decoded_length, expected_document};
 use crate::held::held;
-use crate::judge::BodyJudge;
+use crate::judge::{BodyJudge, lacking_trailer};
 use crate::patience::ClientPatience;
 
 /// The fewest bytes of a body that a client must send in the time of the gateway's patience, unless
@@ -31,6 +31,7 @@ enum ArrivalFault {
     Stalled,
     Framing,
     Digest,
+    Trailer,
 }
 
 /// How far the body of a request has arrived. All clones are of the same body.
@@ -69,6 +70,7 @@ impl BodyArrival {
             ArrivalFault::Digest => {
                 s3_error!(BadDigest, "the document does not have a digest that was stated")
             }
+            ArrivalFault::Trailer => lacking_trailer(),
         })
     }
 
@@ -208,7 +210,10 @@ impl ArrivingBody {
         }
         let Some(document) = self.document.take() else { return Ok(()) };
         let judged = document.judge(&held(&self.arrival.0).trailers);
-        judged.map(drop).map_err(|_| self.refuse(ArrivalFault::Digest))
+        judged.map(drop).map_err(|error| match error.code() {
+            S3ErrorCode::BadDigest => self.refuse(ArrivalFault::Digest),
+            _ => self.refuse(ArrivalFault::Trailer),
+        })
     }
 }
 

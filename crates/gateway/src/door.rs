@@ -107,6 +107,9 @@ impl Tls {
     }
 }
 
+/// The most requests of one connection at a time.
+const SIDE_BY_SIDE: usize = 128;
+
 /// A gateway over a volume.
 pub struct Gateway {
     door: Arc<Door>,
@@ -123,9 +126,10 @@ struct Door {
 }
 
 impl Door {
-    /// Answers a request of S3. If its body is a document, or if it has none, what it changes is
-    /// finished even if the client goes: an upload that is half complete would be in everybody's
-    /// way for a day. The place of the connection is kept until then.
+    /// Answers a request of S3. A deletion, a completion of an upload or a copy, and whatever else
+    /// has no body or is a POST, is finished even if the client goes: an upload that is half
+    /// complete would be in everybody's way for a day. The place of the connection is kept until
+    /// then, which finishes no more requests at once than one connection may have.
     async fn call(
         self: &Arc<Self>,
         request: Request<Body>,
@@ -133,19 +137,18 @@ impl Door {
         place: Arc<ConnectionPlace>,
     ) -> std::result::Result<Response<Body>, HttpError> {
         let method = request.method();
-        let is_finished = !method.is_safe() && (arrival.is_over() || *method == Method::POST);
-        let door = Arc::clone(self);
+        let is_finished = arrival.is_over() || [Method::POST, Method::DELETE].contains(method);
+        if method.is_safe() || !is_finished {
+            return self.service.call(request).await;
+        }
+        let (door, turns) = (Arc::clone(self), Arc::clone(&place.turns));
+        let turn = turns.acquire_owned().await;
         let answered = async move {
             let answered = door.service.call(request).await;
-            drop(place);
+            drop((turn, place));
             answered
         };
-        match is_finished {
-            true => tokio::spawn(answered)
-                .await
-                .unwrap_or_else(|error| Err(HttpError::new(error.into()))),
-            false => answered.await,
-        }
+        tokio::spawn(answered).await.unwrap_or_else(|error| Err(HttpError::new(error.into())))
     }
 }
 
@@ -212,7 +215,7 @@ impl Gateway {
                     return Err(Error::new(ErrorKind::Io, message).because(error));
                 }
             };
-            let place = ConnectionPlace { leaving: leaving.subscribe(), _permit: permit };
+            let place = ConnectionPlace::new(leaving.subscribe(), permit);
             tokio::spawn(self.visit(peer, place).last(stream, self.tls.clone()));
         }
         drop(listener);
@@ -263,7 +266,15 @@ struct Visit {
 struct ConnectionPlace {
     /// Is ready when the gateway stops, which waits for its connections.
     leaving: watch::Receiver<()>,
+    /// The requests that are finished without the client.
+    turns: Arc<Semaphore>,
     _permit: Option<OwnedSemaphorePermit>,
+}
+
+impl ConnectionPlace {
+    fn new(leaving: watch::Receiver<()>, permit: Option<OwnedSemaphorePermit>) -> Self {
+        Self { leaving, turns: Arc::new(Semaphore::new(SIDE_BY_SIDE)), _permit: permit }
+    }
 }
 
 impl Visit {
@@ -339,7 +350,7 @@ impl Visit {
     ) -> std::result::Result<(), Failed> {
         let mut builder = http2::Builder::new(TokioExecutor::new());
         builder.timer(TokioTimer::new()).keep_alive_interval(SILENCE);
-        builder.keep_alive_timeout(HANDSHAKE).max_concurrent_streams(128);
+        builder.keep_alive_timeout(HANDSHAKE).max_concurrent_streams(SIDE_BY_SIDE as u32);
         let visit = self.clone();
         let answer = service_fn(move |request| visit.clone().answer(request));
         let stream = NotedStream::new(stream, Arc::clone(&self.activity));
@@ -420,7 +431,7 @@ mod tests {
         let setup = Setup::new("0".repeat(32), code, (0..3).map(node).collect());
         let volume = Arc::new(Volume::new(setup).unwrap());
         let gateway = Gateway::new(volume, Keys::open(), None, DoorLimits::default()).unwrap();
-        let place = ConnectionPlace { leaving: leaving.subscribe(), _permit: None };
+        let place = ConnectionPlace::new(leaving.subscribe(), None);
         gateway.visit(([127, 0, 0, 1], 9).into(), place)
     }
 

@@ -72,10 +72,7 @@ impl BodyJudge {
         }
         let mut announced = self.expected.trailing.iter();
         if announced.any(|name| !trailers.contains_key(name)) {
-            return Err(bad_request(
-                "MalformedTrailerError",
-                "what x-amz-trailer names did not come after the body",
-            ));
+            return Err(lacking_trailer());
         }
         let stated = self.stated(trailers);
         let is_it = |[stated, found]: [Option<&str>; 2]| stated.is_none() || stated == found;
@@ -120,6 +117,12 @@ fn hasher_for(expected: &ExpectedBody) -> ChecksumHasher {
         sha1: is_wanted(checksum_sha1, "x-amz-checksum-sha1").then(Sha1::new),
         sha256: is_wanted(checksum_sha256, "x-amz-checksum-sha256").then(Sha256::new),
     }
+}
+
+/// Returns the error for a body after which a header is missing.
+pub fn lacking_trailer() -> S3Error {
+    let message = "what x-amz-trailer names did not come after the body";
+    bad_request("MalformedTrailerError", message)
 }
 
 /// Returns an error whose code the adapter does not have.

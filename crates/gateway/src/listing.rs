@@ -55,7 +55,8 @@ impl ListQuestion {
         most: Option<i32>,
         encoding: Option<&EncodingType>,
     ) -> S3Result<Self> {
-        let refuse = || s3_error!(InvalidArgument, "max-keys must be 0 or more");
+        let refuse =
+            || s3_error!(InvalidArgument, "the number of keys or uploads must be 0 or more");
         let most = most.map(|most| usize::try_from(most).map_err(|_| refuse())).transpose()?;
         Ok(Self {
             bucket,

@@ -94,10 +94,10 @@ impl Store {
         let key = request.credentials.as_ref().map(|credentials| credentials.access_key.as_str());
         let input = &request.input;
         let number = part_number(input.part_number)?;
-        let upload = self.open_upload(&input.bucket, &input.key, &input.upload_id).await?;
         let source = self.copy_source(key, &input.copy_source)?;
         let mut tries = READ_TRIES;
         let (report, received) = loop {
+            let upload = self.open_upload(&input.bucket, &input.key, &input.upload_id).await?;
             tries -= 1;
             match self.copy_piece(&upload, number, &source, input).await {
                 Err(error) if is_overtaken(&error) && tries > 0 => {}
@@ -158,18 +158,23 @@ impl Store {
             if_none_match: input.if_none_match,
             ..Conditions::default()
         };
-        let mut tries = READ_TRIES;
+        let (mut tries, mut failed) = (READ_TRIES, None::<S3Error>);
         let etag = loop {
-            let upload = self.upload(&input.bucket, &input.key, &input.upload_id).await?;
-            if upload.is_done() {
-                // A client that did not get the answer asks again.
-                break self.stored_etag(&upload, &input.bucket, &input.key).await?;
-            }
-            tries -= 1;
-            match self.join_pieces(upload, &wanted, &on, &stated).await {
-                // Perhaps another request has completed it meanwhile.
-                Err(error) if is_overtaken(&error) && tries > 0 => {}
-                etag => break etag?,
+            let upload = self.upload(&input.bucket, &input.key, &input.upload_id).await;
+            match (upload, failed.take()) {
+                // A client that did not get the answer asks again, or another request has completed
+                // the upload meanwhile.
+                (Ok(upload), _) if upload.is_done() => {
+                    break self.stored_etag(&upload, &input.bucket, &input.key).await?;
+                }
+                (_, Some(error)) if !is_overtaken(&error) || tries == 0 => return Err(error),
+                (upload, _) => {
+                    tries -= 1;
+                    match self.join_pieces(upload?, &wanted, &on, &stated).await {
+                        Ok(etag) => break etag,
+                        Err(error) => failed = Some(error),
+                    }
+                }
             }
         };
         Ok(S3Response::new(CompleteMultipartUploadOutput {

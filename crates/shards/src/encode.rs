@@ -260,17 +260,17 @@ fn layout(job: &EncodeJob) -> Result<ObjectLayout> {
         ));
     }
     for directory in &job.directories {
-        if !directory.is_dir() {
-            let (message, kind) = match directory.exists() {
-                true => {
-                    (format!("{} is not a folder", shown(directory)), io::ErrorKind::NotADirectory)
-                }
-                false => (
-                    format!("the folder {} does not exist", shown(directory)),
-                    io::ErrorKind::NotFound,
-                ),
-            };
-            return Err(Error::new(ErrorKind::Io, message).because(io::Error::from(kind)));
+        match fs::metadata(directory) {
+            Ok(found) if found.is_dir() => {}
+            Ok(_) => {
+                let message = format!("{} is not a folder", shown(directory));
+                return Err(Error::new(ErrorKind::Io, message));
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let message = format!("the folder {} does not exist", shown(directory));
+                return Err(Error::new(ErrorKind::Io, message).because(error));
+            }
+            Err(error) => return Err(Error::io("looking at", directory, &error)),
         }
     }
     ObjectLayout::new(job.code.clone(), &job.name, shape)

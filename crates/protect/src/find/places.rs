@@ -25,6 +25,7 @@
 //! protected, it means nothing, and the caller is told why.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -284,8 +285,9 @@ impl ParityPlaces {
         let absent = self.given.iter().find(|given| !given.is_there());
         if let Some(given) = absent {
             let message = format!("{}: there is no such file or folder", shown(&given.named));
+            let missing = fs::symlink_metadata(&given.named).err();
             return Error::new(ErrorKind::Io, message)
-                .because(io::Error::from(io::ErrorKind::NotFound));
+                .because(missing.unwrap_or_else(|| io::ErrorKind::NotFound.into()));
         }
         let paths: Vec<String> = paths.iter().map(|path| shown(path).to_string()).collect();
         let paths = paths.join(", ");
