@@ -90,8 +90,8 @@ struct Place {
 }
 
 impl Shards {
-    /// Exports the memory of the argument `name`: a list, a tuple or another sequence of objects, or
-    /// the rows of an array of two dimensions.
+    /// Exports the memory of the argument `name`: a list, a tuple or another sequence of objects,
+    /// or the rows of an array of two dimensions.
     pub fn of(object: &Bound<'_, PyAny>, name: &str) -> Result<Self> {
         let number = |at| format!("{name}[{at}]");
         if let Ok(list) = object.cast::<PyList>() {

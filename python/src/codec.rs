@@ -236,8 +236,9 @@ impl Codec {
         }
     }
 
-    /// Cuts an object into data shards, padded with zeros to equal lengths that suit the code. Codes
-    /// whose nodes hold both data and parity, as X-Code, are refused, as by `join` and `update`.
+    /// Cuts an object into data shards, padded with zeros to equal lengths that suit the code.
+    /// Codes whose nodes hold both data and parity, as X-Code, are refused, as by `join` and
+    /// `update`.
     fn split<'py>(
         &self,
         py: Python<'py>,

@@ -143,8 +143,8 @@ impl UpdateReport {
 ///
 /// Files with the same size and time count as unchanged; with `checksum`, they are read and
 /// compared. Raises LossError if a file is damaged, which must be repaired first. Raises
-/// StorageError, and writes nothing, if more than half of the files or bytes, and at least 20 files,
-/// are gone or changed, unless `accept_changes` is set; files that match the patterns
+/// StorageError, and writes nothing, if more than half of the files or bytes, and at least 20
+/// files, are gone or changed, unless `accept_changes` is set; files that match the patterns
 /// `accept_removals` may be gone in any case.
 #[pyfunction]
 #[pyo3(signature = (paths, *, checksum = false, accept_changes = false, accept_removals = Patterns::default(), sync = true, threads = None))]
@@ -249,8 +249,8 @@ pub struct FileFinding {
     /// `touched`, `damaged`, `changed`, `missing`, `moved` or `unreadable`. Touched and moved files
     /// are intact.
     state: &'static str,
-    /// The byte ranges of lost blocks, in which all that is damaged or changed lies. A block may have
-    /// bytes of several files, and is lost with any of them.
+    /// The byte ranges of lost blocks, in which all that is damaged or changed lies. A block may
+    /// have bytes of several files, and is lost with any of them.
     ranges: Vec<(u64, u64)>,
     /// The current path of the file, if it was moved.
     moved_to: Option<PathBuf>,

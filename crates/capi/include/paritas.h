@@ -657,8 +657,8 @@ paritas_status paritas_codec_survival(const paritas_codec *codec,
  * Cuts an object into k data shards and computes the m parity shards. `shards` are k + m pointers;
  * in a code of several stages (dpg), pointers to the shards of the first stage only. Data shards
  * have paritas_codec_data_len(codec, object_bytes) bytes, the last ones padded with zeros;
- * paritas_codec_shard_len() returns the length of the parity shards. Codes whose shards hold both data
- * and parity (xcode) are refused, also by paritas_object_decode().
+ * paritas_codec_shard_len() returns the length of the parity shards. Codes whose shards hold both
+ * data and parity (xcode) are refused, also by paritas_object_decode().
  */
 paritas_status paritas_object_encode(const paritas_codec *codec,
                                      const uint8_t *object,

@@ -637,7 +637,7 @@ async fn documents_have_the_digests_that_are_stated() {
     assert!(answer.contains("<Deleted>"), "{answer}");
 }
 
-/// A client that goes after it has sent the document does not leave an upload that is half complete.
+/// A client that goes after it has sent the document does not leave a half complete upload.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_begun_is_finished_without_its_client() {
     let open = open_to_all().await;

@@ -567,8 +567,8 @@ impl<const PARTS: usize> TransformTile<PARTS> {
     }
 }
 
-/// Makes the entry of a value in the tile, from the `bytes` bytes that the value's buffer has. It is
-/// a function of its own, because each kind of pass would have it otherwise.
+/// Makes the entry of a value in the tile, from the `bytes` bytes that the value's buffer has. It
+/// is a function of its own, because each kind of pass would have it otherwise.
 struct Arrival<'a, V, M, const PARTS: usize> {
     tile: TransformTile<PARTS>,
     value: &'a TransformValue,
