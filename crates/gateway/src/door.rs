@@ -501,7 +501,7 @@ mod tests {
         let (client, server) = tokio::io::duplex(1 << 16);
         let leaving = watch::Sender::new(());
         let visit = visit(&leaving);
-        let conversation = visit.converse_side_by_side(server);
+        let conversation = async move { visit.converse_side_by_side(server).await };
         let mut got = GotFrames::default();
         let stop = async {
             tokio::time::sleep(Duration::from_secs(1)).await;
