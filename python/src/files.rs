@@ -46,10 +46,7 @@ impl FromPyObject<'_, '_> for Paths {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
-        match object.extract().map(|path: PathBuf| vec![path]).or_else(|_| object.extract()) {
-            Ok(paths) => Ok(Self(paths)),
-            Err(_) => Err(wrong_type("a path or a list of paths is needed", &object)),
-        }
+        one_or_several(object, "a path or a list of paths is needed").map(Self)
     }
 }
 
@@ -61,11 +58,17 @@ impl FromPyObject<'_, '_> for Patterns {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
-        match object.extract().map(|pattern: String| vec![pattern]).or_else(|_| object.extract()) {
-            Ok(patterns) => Ok(Self(patterns)),
-            Err(_) => Err(wrong_type("a pattern or a list of patterns is needed", &object)),
-        }
+        one_or_several(object, "a pattern or a list of patterns is needed").map(Self)
     }
+}
+
+/// Reads an argument that is one `T` or a list of them.
+fn one_or_several<T: for<'a, 'py> FromPyObject<'a, 'py>>(
+    object: Borrowed<'_, '_, PyAny>,
+    what: &str,
+) -> PyResult<Vec<T>> {
+    let one = object.extract::<T>().map(|one| vec![one]);
+    one.or_else(|_| object.extract::<Vec<T>>()).map_err(|_| wrong_type(what, &object))
 }
 
 /// Opens a file to read it. Returns it with its attributes, and with its length if it has one.

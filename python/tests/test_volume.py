@@ -687,19 +687,15 @@ def test_ray_that_is_not_installed_is_named(volume_file, monkeypatch):
 
 
 def test_a_pipe_keeps_no_other_thread_waiting(tmp_path):
-    volume = paritas.Volume.create(tmp_path / "tank.toml", [make(tmp_path / f"n{node}") for node in range(4)], "2+2")
+    nodes = [tmp_path / f"n{node}" for node in range(4)]
+    [node.mkdir() for node in nodes]
+    volume = paritas.Volume.create(tmp_path / "tank.toml", nodes, "2+2")
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     writer = threading.Thread(target=lambda: fifo.write_bytes(b"hello"), daemon=True)
-    timer = threading.Timer(0.2, writer.start)
-    timer.start()
+    threading.Timer(0.2, writer.start).start()
     volume.put_file("a", fifo)
     assert volume.get("a") == b"hello"
-
-
-def make(folder):
-    folder.mkdir()
-    return folder
 
 
 def test_a_file_that_is_no_volume_file_is_there(tmp_path):

@@ -1,4 +1,5 @@
-/* Paritas: erasure codes, compiled.
+/* Paritas: erasure codes, compiled. This file is long because it is the whole interface, each
+ * function with its contract.
  *
  * A codec is made from the name of a code (`10+4`, `isal-cauchy:k=6,m=3`, `rdp:k=6`), and encodes,
  * reconstructs and updates shards in the caller's memory. A prepared call is one question of a

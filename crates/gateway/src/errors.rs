@@ -3,7 +3,10 @@
 use http::header::CONTENT_LENGTH;
 use http::{Response, StatusCode};
 use paritas_volume::{Error, ErrorKind};
-use s3s::{Body, S3Error, S3ErrorCode};
+use s3s::{Body, S3Error, S3ErrorCode, S3Result};
+
+/// How often something is tried that others overtake.
+const TRIES: usize = 5;
 
 /// The adapter's code if it could not read a body that is a document: the client broke off, or the
 /// body does not have the digest that the request states. Errors of the gateway have a message.
@@ -28,10 +31,23 @@ pub fn told(error: &Error) -> S3Error {
     S3Error::with_message(code, message)
 }
 
-/// Whether others have changed meanwhile what a request is about. Another try sees what is there
-/// now.
+/// Whether others have changed meanwhile what a request is about.
 pub fn is_overtaken(error: &S3Error) -> bool {
     *error.code() == S3ErrorCode::OperationAborted
+}
+
+/// Tries something again if others have changed meanwhile what it is about: the next try sees what
+/// is there then.
+pub async fn unless_overtaken<T, F: Future<Output = S3Result<T>>>(
+    mut act: impl FnMut() -> F,
+) -> S3Result<T> {
+    for _ in 1..TRIES {
+        match act().await {
+            Err(error) if is_overtaken(&error) => {}
+            done => return done,
+        }
+    }
+    act().await
 }
 
 /// Gives a message to an error of the adapter that has none: some clients cannot read such errors.

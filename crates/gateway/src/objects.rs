@@ -13,7 +13,7 @@ use s3s::{S3Error, S3Request, S3Response, S3Result, s3_error};
 
 use crate::body::{BodyFate, BodyOrigin, Outgoing, RequestBody, line, receive};
 use crate::conditions::{Conditions, Judgement};
-use crate::errors::{is_overtaken, told};
+use crate::errors::{told, unless_overtaken};
 use crate::facts::{
     ETAG, KeptHeaders, ObjectFacts, TAGS, answer_checksums, answer_headers, checksum_of,
     kept_headers, notes_of, parse_tags,
@@ -22,11 +22,6 @@ use crate::judge::{ExpectedBody, Received};
 use crate::patience::{ClientPatience, PATIENCE};
 use crate::room::TransferRoom;
 use crate::store::Store;
-
-/// How often tags are given to an object that is replaced meanwhile.
-const TAG_TRIES: usize = 5;
-/// How often an object is found for a reader, if it is replaced before its first bytes are read.
-pub const READ_TRIES: usize = 5;
 
 impl Store {
     /// Finds an object.
@@ -115,21 +110,15 @@ impl Store {
         request: S3Request<dto::GetObjectInput>,
     ) -> S3Result<S3Response<dto::GetObjectOutput>> {
         let patience = ClientPatience::of(&request.extensions);
-        let mut tries = READ_TRIES;
-        loop {
+        let answer = || async {
             let input = request.input.clone();
             let (found, bytes, mut output) = self.answer_for(input, &request.headers).await?;
             let room = self.memory.take(Some(bytes.end - bytes.start)).await;
-            tries -= 1;
-            match self.read(found, bytes, room, patience).begun().await {
-                Ok(body) => {
-                    output.body = Some(body);
-                    return Ok(S3Response::new(output));
-                }
-                Err(error) if error.kind() == ErrorKind::Busy && tries > 0 => {}
-                Err(error) => return Err(told(&error)),
-            }
-        }
+            let body = self.read(found, bytes, room, patience).begun().await;
+            output.body = Some(body.map_err(|error| told(&error))?);
+            Ok(S3Response::new(output))
+        };
+        unless_overtaken(answer).await
     }
 
     /// Finds the object that a reader wants. Returns the wanted bytes as well, and the answer
@@ -255,14 +244,8 @@ impl Store {
         self.expect_bucket(&input.bucket).await?;
         let name = self.name_of(&input.bucket, &input.key).await?;
         self.expect_for_write(&name, &target).await?;
-        let mut tries = READ_TRIES;
-        let facts = loop {
-            tries -= 1;
-            match self.copy_object(&name, &source, input.clone()).await {
-                Err(error) if is_overtaken(&error) && tries > 0 => {}
-                facts => break facts?,
-            }
-        };
+        let copy = || self.copy_object(&name, &source, input.clone());
+        let facts = unless_overtaken(copy).await?;
         let result = dto::CopyObjectResult {
             e_tag: Some(facts.etag()),
             last_modified: Some(facts.modified()),
@@ -335,8 +318,7 @@ impl Store {
     /// Gives an object other tags. If somebody replaces or removes the object meanwhile, that
     /// counts, and the next object of this name gets the tags.
     pub async fn set_tags(&self, bucket: &str, key: &str, tags: Option<String>) -> S3Result<()> {
-        let mut tries = TAG_TRIES;
-        loop {
+        let set = || async {
             let name = self.name_of(bucket, key).await?;
             let found = self.object(bucket, key).await?;
             let mut notes = found.notes().clone();
@@ -344,17 +326,12 @@ impl Store {
             notes.extend(tags.clone().map(|tags| (TAGS.to_owned(), tags)));
             let etag = ObjectFacts::of(&found).etag;
             let _room = self.memory.take_for_copy(found.length()).await;
-            tries -= 1;
-            match self.volume.renote(found, &notes).await {
-                Err(error) if error.kind() == ErrorKind::Busy && tries > 0 => {}
-                Err(error) => return Err(told(&error)),
-                Ok(report) => {
-                    self.keep_new(&report, &etag);
-                    self.continuations.note_change(&name);
-                    return Ok(());
-                }
-            }
-        }
+            let report = self.volume.renote(found, &notes).await.map_err(|error| told(&error))?;
+            self.keep_new(&report, &etag);
+            self.continuations.note_change(&name);
+            Ok(())
+        };
+        unless_overtaken(set).await
     }
 
     pub async fn tags(&self, bucket: &str, key: &str) -> S3Result<Vec<dto::Tag>> {

@@ -8,14 +8,14 @@ use s3s::dto::*;
 use s3s::{S3Error, S3Request, S3Response, S3Result, s3_error};
 
 use crate::conditions::Conditions;
-use crate::errors::{is_overtaken, told};
+use crate::errors::{told, unless_overtaken};
 use crate::facts::{
     ETAG, ObjectFacts, answer_checksums, beside, checksum_of, kept_headers, timestamp,
 };
 use crate::judge::{ExpectedBody, Received, hex};
 use crate::listing::ListQuestion;
 use crate::names;
-use crate::objects::{READ_TRIES, body_origin, checksum_in, expected_body};
+use crate::objects::{body_origin, checksum_in, expected_body};
 use crate::store::Store;
 use crate::whole::{StatedWhole, is_of_whole};
 
@@ -95,15 +95,11 @@ impl Store {
         let input = &request.input;
         let number = part_number(input.part_number)?;
         let source = self.copy_source(key, &input.copy_source)?;
-        let mut tries = READ_TRIES;
-        let (report, received) = loop {
+        let copy = || async {
             let upload = self.open_upload(&input.bucket, &input.key, &input.upload_id).await?;
-            tries -= 1;
-            match self.copy_piece(&upload, number, &source, input).await {
-                Err(error) if is_overtaken(&error) && tries > 0 => {}
-                copied => break copied?,
-            }
+            self.copy_piece(&upload, number, &source, input).await
         };
+        let (report, received) = unless_overtaken(copy).await?;
         let result = CopyPartResult {
             e_tag: Some(ETag::Strong(received.md5)),
             last_modified: Some(timestamp(report.created)),
@@ -158,25 +154,24 @@ impl Store {
             if_none_match: input.if_none_match,
             ..Conditions::default()
         };
-        let (mut tries, mut failed) = (READ_TRIES, None::<S3Error>);
-        let etag = loop {
-            let upload = self.upload(&input.bucket, &input.key, &input.upload_id).await;
-            match (upload, failed.take()) {
-                // A client that did not get the answer asks again, or another request has completed
-                // the upload meanwhile.
-                (Ok(upload), _) if upload.is_done() => {
-                    break self.stored_etag(&upload, &input.bucket, &input.key).await?;
-                }
-                (_, Some(error)) if !is_overtaken(&error) || tries == 0 => return Err(error),
-                (upload, _) => {
-                    tries -= 1;
-                    match self.join_pieces(upload?, &wanted, &on, &stated).await {
-                        Ok(etag) => break etag,
-                        Err(error) => failed = Some(error),
-                    }
-                }
+        let (bucket, key, id) = (&input.bucket, &input.key, &input.upload_id);
+        let complete = || async {
+            let upload = self.upload(bucket, key, id).await?;
+            // A client that did not get the answer asks again.
+            if upload.is_done() {
+                return self.stored_etag(&upload, bucket, key).await;
             }
+            let joined = self.join_pieces(upload, &wanted, &on, &stated).await;
+            // If it failed, perhaps another request has completed the upload meanwhile.
+            if joined.is_err()
+                && let Ok(upload) = self.upload(bucket, key, id).await
+                && upload.is_done()
+            {
+                return self.stored_etag(&upload, bucket, key).await;
+            }
+            joined
         };
+        let etag = unless_overtaken(complete).await?;
         Ok(S3Response::new(CompleteMultipartUploadOutput {
             location: Some(format!("/{}/{}", input.bucket, input.key)),
             bucket: Some(input.bucket),

@@ -148,7 +148,7 @@ fn broken_rules_are_found() {
     ];
     for mutation in all {
         let first = match mutation {
-            // Few runs have so many empty nodes among those that answer first.
+            // It shows only if enough of the nodes that answer first are empty, as in few runs.
             EmptyAnswers => 200,
             // Few runs have two clients that end one upload at the very same moment.
             HiddenFlags => 400,
