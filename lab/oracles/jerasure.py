@@ -5,8 +5,8 @@
     lab/oracles/jerasure.py --write    write vectors/jerasure.json anew
 
 Without --write, vectors/jerasure.json must be what the library makes. Then two tests run with the library:
-crates/core/tests/jerasure.rs, in which each side decodes what the other encoded, and
-crates/shards/tests/foreign/jerasure.rs, which imports the files of Jerasure's encoder and exports the same bytes.
+crates/core/tests/testsuite/jerasure.rs, in which each side decodes what the other encoded, and
+crates/shards/tests/testsuite/foreign/jerasure.rs, which imports the files of Jerasure's encoder and exports the same bytes.
 `cargo test` runs these tests, too: there they compare with the fixtures alone.
 
 Installs the library. If it cannot be installed, says so and exits with 3.
@@ -68,7 +68,7 @@ def cases():
 
 
 def fill(shard: int, length: int) -> bytes:
-    """Returns the content of a data shard; crates/core/tests/jerasure.rs makes the same."""
+    """Returns the content of a data shard; crates/core/tests/testsuite/jerasure.rs makes the same."""
     return bytes((i + 1) * (i + 1 + shard) * MULTIPLIER % 2**64 >> 56 for i in range(length))
 
 
@@ -134,11 +134,8 @@ def main() -> None:
         sys.exit(f"{FIXTURES} is not what this library makes; see `{sys.argv[0]} --write`")
     environment = {**os.environ, "PARITAS_JERASURE": str(PROGRAM)}
     # The whole workspace is named, so that what was built for its tests is used.
-    for tests in [["--test", "jerasure"], ["--test", "foreign", "jerasure::"]]:
-        command = ["cargo", "test", "--quiet", "--workspace", *tests, "--", "--nocapture"]
-        status = subprocess.run(command, cwd=ROOT, env=environment).returncode
-        if status:
-            sys.exit(status)
+    command = ["cargo", "test", "--quiet", "--workspace", "--test", "testsuite", "jerasure::", "--", "--nocapture"]
+    sys.exit(subprocess.run(command, cwd=ROOT, env=environment).returncode)
 
 
 if __name__ == "__main__":

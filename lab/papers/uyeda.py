@@ -16,7 +16,7 @@ from tools import ROOT
 from .command import fountain
 from .experiment import Cell, Effort, Experiment, Kind, Plot, Point, Records, printed
 
-PAPER = ROOT / "crates" / "core" / "tests" / "lt_paper.csv"
+PAPER = ROOT / "crates" / "core" / "tests" / "testsuite" / "lt_paper.csv"
 C, DELTA = "1,1.1,1.2,1.3,1.4,1.5,1.7", "0.1,0.2,0.5,0.7,1"
 BLOCKS = {  # tables of averages over graphs: what a cell counts
     "1": "blocks needed, as a multiple of k",

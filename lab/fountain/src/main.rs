@@ -19,7 +19,7 @@
 //! ```
 
 mod bench;
-#[path = "../../../crates/core/tests/common/printed.rs"]
+#[path = "../../../crates/core/tests/testsuite/printed.rs"]
 mod printed;
 mod simulate;
 

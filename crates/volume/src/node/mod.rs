@@ -10,7 +10,7 @@
 //! and an [`Endpoint`] of a service. Everything else is a decorator over any node: limits
 //! ([`Limited`], [`Timed`]), names ([`Caseless`]), counters ([`Counted`]), faults ([`Faulty`]).
 //! [`probe`] finds out what an endpoint can do; the crate's tests check what the trait promises
-//! (`tests/common/conformance.rs`).
+//! (`tests/testsuite/conformance.rs`).
 
 mod buffers;
 mod caseless;

@@ -1,0 +1,20 @@
+//! The tests of shard files from outside, in one program: linking a program for each file took half of
+//! the time of a build.
+
+mod appended;
+mod blocks;
+mod common;
+mod damage;
+mod deep;
+mod few_reads;
+mod folders;
+mod foreign;
+mod lt;
+mod places;
+mod property;
+mod races;
+mod reader;
+mod rebalance;
+mod roundtrip;
+mod stages;
+mod vectors;

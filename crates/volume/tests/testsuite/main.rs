@@ -1,0 +1,20 @@
+//! The tests of volumes from outside, in one program: linking a program for each file took half of
+//! the time of a build.
+
+mod common;
+mod conformance;
+mod failing_put;
+mod faults;
+mod names;
+mod nodes;
+mod nodes_http;
+mod objects;
+mod overview;
+mod pieces;
+mod promotion;
+mod reencode;
+mod scrub;
+mod services;
+mod silence;
+mod strangers;
+mod uploads;
