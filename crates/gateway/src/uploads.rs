@@ -159,15 +159,15 @@ impl Store {
             let upload = self.upload(bucket, key, id).await?;
             // A client that did not get the answer asks again.
             if upload.is_done() {
-                return self.stored_etag(&upload, bucket, key).await;
+                return self.stored_etag(id, bucket, key).await;
             }
             let joined = self.join_pieces(upload, &wanted, &on, &stated).await;
-            // If it failed, perhaps another request has completed the upload meanwhile.
+            // If it failed, perhaps another request has completed the upload meanwhile. The object
+            // is there a moment before the upload is marked.
             if joined.is_err()
-                && let Ok(upload) = self.upload(bucket, key, id).await
-                && upload.is_done()
+                && let Ok(etag) = self.stored_etag(id, bucket, key).await
             {
-                return self.stored_etag(&upload, bucket, key).await;
+                return Ok(etag);
             }
             joined
         };
@@ -182,9 +182,9 @@ impl Store {
     }
 
     /// Returns the ETag of the object that a complete upload has stored.
-    async fn stored_etag(&self, upload: &Upload<'_>, bucket: &str, key: &str) -> S3Result<String> {
+    async fn stored_etag(&self, id: &str, bucket: &str, key: &str) -> S3Result<String> {
         let found = self.object(bucket, key).await?;
-        if found.upload() != Some(upload.id()) {
+        if found.upload() != Some(id) {
             return Err(s3_error!(NoSuchUpload, "what it stored was replaced since"));
         }
         Ok(ObjectFacts::of(&found).etag)
