@@ -15,17 +15,12 @@ use std::io;
 use std::path::Path;
 
 use paritas_store::place::attributes::Attributes;
-use paritas_store::place::names::{cut, in_short};
+use paritas_store::place::names::{AsideName, cut, in_short};
 
 use crate::system::name_bytes;
 
 /// The context that separates these digests from all other uses of BLAKE3.
 const CONTEXT: &str = "Paritas: a file that the repair of a protection replaced";
-const MARK: &[u8] = b".damaged-";
-/// Numbers of hexadecimal digits: of the protection's id, and of the digest.
-const DIGITS: (usize, usize) = (8, 16);
-/// Number of bytes that follow the file's name.
-const SUFFIX: usize = MARK.len() + DIGITS.0 + 1 + DIGITS.1;
 /// Largest number of copies of one file that have the same size and time.
 const MOST_ALIKE: u8 = 16;
 /// File systems keep times to this many seconds at least.
@@ -57,20 +52,25 @@ pub(crate) fn give_name(
 
 /// Returns the names of at most `most` bytes that a copy may have. The end of a very long name is
 /// cut off.
-fn names(id: &str, name: &[u8], file: &Metadata, most: usize) -> impl Iterator<Item = Vec<u8>> {
-    let name = cut(name, most - SUFFIX).to_vec();
-    let id = id[..DIGITS.0].to_owned();
+fn names<'a>(
+    id: &'a str,
+    name: &'a [u8],
+    file: &Metadata,
+    most: usize,
+) -> impl Iterator<Item = Vec<u8>> + use<'a> {
+    let name = cut(name, most - AsideName::SUFFIX);
+    let id = &id[..AsideName::ID_DIGITS];
     let facts = facts(file);
     (0..MOST_ALIKE).map(move |number| {
-        let digest = digest(&id, &name, facts, number);
-        [&name, MARK, id.as_bytes(), b"-", digest.as_bytes()].concat()
+        let digest = digest(id, name, facts, number);
+        [name, &AsideName::suffix(id, &digest)].concat()
     })
 }
 
 /// Whether the file at a path is a copy that the repair of a protection has made, and nobody has
 /// changed it since.
 pub(crate) fn is_copy(path: &Path, file: &Metadata) -> bool {
-    parse(path).is_some_and(|(name, id, stated)| {
+    parse(path).is_some_and(|AsideName { name, id, digest: stated }| {
         let facts = facts(file);
         (0..MOST_ALIKE).any(|number| digest(id, name, facts, number) == stated)
     })
@@ -78,19 +78,11 @@ pub(crate) fn is_copy(path: &Path, file: &Metadata) -> bool {
 
 /// Whether the name of a copy says that the protection of this id has replaced the file.
 pub(crate) fn is_of(path: &Path, id: &str) -> bool {
-    parse(path).is_some_and(|(_, stated, _)| id.starts_with(stated))
+    parse(path).is_some_and(|stated| id.starts_with(stated.id))
 }
 
-/// Returns the name of the file, the beginning of the id and the digest, as the name of a copy
-/// states them.
-fn parse(path: &Path) -> Option<(&[u8], &str, &str)> {
-    let name = name_bytes(path.file_name()?);
-    let (rest, suffix) = name.split_at_checked(name.len().checked_sub(SUFFIX)?)?;
-    let stated = std::str::from_utf8(suffix.strip_prefix(MARK)?).ok()?;
-    let (id, digest) = stated.split_once('-')?;
-    let is_hex = |text: &str| text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let fits = (id.len(), digest.len()) == DIGITS && is_hex(id) && is_hex(digest);
-    (fits && !rest.is_empty()).then_some((rest, id, digest))
+fn parse(path: &Path) -> Option<AsideName<'_>> {
+    AsideName::parse(name_bytes(path.file_name()?))
 }
 
 /// Returns the size of a file, and its time as every file system keeps it.
@@ -103,7 +95,7 @@ fn digest(id: &str, name: &[u8], (size, time): (u64, i64), number: u8) -> String
     let mut hasher = blake3::Hasher::new_derive_key(CONTEXT);
     hasher.update(id.as_bytes()).update(&size.to_le_bytes()).update(&time.to_le_bytes());
     hasher.update(&[number]).update(name);
-    hasher.finalize().to_hex()[..DIGITS.1].to_owned()
+    hasher.finalize().to_hex()[..AsideName::DIGEST_DIGITS].to_owned()
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use paritas_store::error::{Error, Result};
 use paritas_store::object::format::ObjectId;
 use paritas_store::object::names;
-use paritas_store::place::names::in_short;
+use paritas_store::place::names::{AsideName, in_short};
 use paritas_store::place::system::{open_to_read, rename_new};
 use paritas_store::shown::shown;
 
@@ -41,11 +41,10 @@ impl AsideFile {
 
     /// Whether the name says that the file was moved aside for this object.
     pub(crate) fn is_named_for(&self, object: ObjectId) -> bool {
-        self.stated().is_some_and(|(id, _)| object.to_string().starts_with(id))
+        self.stated().is_some_and(|aside| object.to_string().starts_with(aside.id))
     }
 
-    /// Returns the beginning of the object's id and the digest, as the name states them.
-    fn stated(&self) -> Option<(&str, &str)> {
+    fn stated(&self) -> Option<AsideName<'_>> {
         names::set_aside(self.path.file_name()?)
     }
 
@@ -63,7 +62,7 @@ impl AsideFile {
     }
 
     fn states(&self, digest: &str) -> bool {
-        self.stated().is_some_and(|(_, stated)| stated == digest)
+        self.stated().is_some_and(|aside| aside.digest == digest)
     }
 }
 
@@ -71,10 +70,10 @@ impl AsideFile {
 pub(crate) fn move_aside(path: &Path, object: ObjectId) -> Result<PathBuf> {
     let failed = |error| Error::io("moving aside", path, &error);
     let digest = digest(path, object).map_err(failed)?;
-    let (name, id) = (path.file_name().unwrap_or_default(), &object.to_string()[..8]);
+    let (name, id) = (path.file_name().unwrap_or_default(), object.to_string());
     let mut aside = PathBuf::new();
     let renamed = in_short(|most| {
-        aside = path.with_file_name(names::moved_aside(name, id, &digest, most));
+        aside = path.with_file_name(names::moved_aside(name, &id, &digest, most));
         rename_new(path, &aside)
     });
     match renamed {
@@ -96,5 +95,5 @@ fn digest(path: &Path, object: ObjectId) -> io::Result<String> {
     let mut hasher = blake3::Hasher::new_derive_key(CONTEXT);
     hasher.update(object.to_string().as_bytes());
     hasher.update_reader(open_to_read(path)?)?;
-    Ok(hasher.finalize().to_hex()[..16].to_owned())
+    Ok(hasher.finalize().to_hex()[..AsideName::DIGEST_DIGITS].to_owned())
 }

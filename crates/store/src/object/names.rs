@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use crate::error::{Error, Result};
 use crate::object::format::Identity;
 use crate::object::geometry::{Geometry, Part};
-use crate::place::names::{MOST_ENCRYPTED, MOST_NAME, cut};
+use crate::place::names::{AsideName, MOST_ENCRYPTED, MOST_NAME, cut};
 use crate::place::system::{entry_number, name_bytes, name_of, owned_name};
 use crate::shown::shown;
 
@@ -30,9 +30,6 @@ const EXTENSION: &str = ".paritas";
 const STAGE: &[u8] = b".stage";
 const TEMPORARY: &[u8] = b".tmp";
 const OLD: &[u8] = b".old";
-const DAMAGED: &[u8] = b".damaged-";
-/// The hexadecimal digits of an object's id and of a digest in the name of what is moved aside.
-const ASIDE_DIGITS: (usize, usize) = (8, 16);
 
 /// The name of one shard's file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -132,21 +129,12 @@ pub fn old(name: &OsStr, random: u32, most: usize) -> OsString {
 /// Returns the name of at most `most` bytes that a file called `name` gets when it is moved aside,
 /// with the beginning of the object's id and a digest.
 pub fn moved_aside(name: &OsStr, id: &str, digest: &str, most: usize) -> OsString {
-    let suffix = format!("{id}-{digest}");
-    decorate(b"", name, &[DAMAGED, suffix.as_bytes()].concat(), most)
+    decorate(b"", name, &AsideName::suffix(id, digest), most)
 }
 
-/// Returns the beginning of the object's id and the digest from the name of a file that was moved
-/// aside.
-pub fn set_aside(file: &OsStr) -> Option<(&str, &str)> {
-    let (id, digest) = ASIDE_DIGITS;
-    let name = name_bytes(file);
-    let (rest, stated) = name.split_at_checked(name.len().checked_sub(id + 1 + digest)?)?;
-    parse(name_of(rest.strip_suffix(DAMAGED)?))?;
-    let (stated_id, stated_digest) = std::str::from_utf8(stated).ok()?.split_once('-')?;
-    let is_hex = |text: &str| text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let fits = (stated_id.len(), stated_digest.len()) == ASIDE_DIGITS;
-    (fits && is_hex(stated_id) && is_hex(stated_digest)).then_some((stated_id, stated_digest))
+/// Reads the name of a file that was moved aside, if the file had the name of a shard.
+pub fn set_aside(file: &OsStr) -> Option<AsideName<'_>> {
+    AsideName::parse(name_bytes(file)).filter(|aside| parse(name_of(aside.name)).is_some())
 }
 
 /// Joins prefix, name and suffix. If the result would be longer than `most` bytes, cuts the
@@ -287,7 +275,8 @@ mod tests {
         }
         let aside = moved_aside(os("a.3of6.paritas"), "0123abcd", "0123456789abcdef", MOST_NAME);
         assert_eq!(aside, "a.3of6.paritas.damaged-0123abcd-0123456789abcdef");
-        assert_eq!(set_aside(&aside), Some(("0123abcd", "0123456789abcdef")));
+        let stated = set_aside(&aside).unwrap();
+        assert_eq!((stated.id, stated.digest), ("0123abcd", "0123456789abcdef"));
         assert_eq!(parse(&aside), None);
         for other in ["a.3of6.paritas.damaged-0123abcd-0123456789abcdeg", "a.3of6.paritas.damaged"]
         {

@@ -45,6 +45,46 @@ pub fn cut(name: &[u8], most: usize) -> &[u8] {
     &name[..end]
 }
 
+/// What the name of a file that repair has put aside tells:
+/// `NAME.damaged-<8 hex of an id>-<16 hex of a digest>`. The id is that of the object or of the
+/// protection, of which the first digits stand in the name. What the digest covers is for those to
+/// say who give the name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AsideName<'a> {
+    /// The file's name before; its end may be cut off.
+    pub name: &'a [u8],
+    /// The beginning of the id.
+    pub id: &'a str,
+    /// The digest.
+    pub digest: &'a str,
+}
+
+impl<'a> AsideName<'a> {
+    const MARK: &'static [u8] = b".damaged-";
+    /// Number of hexadecimal digits of the id.
+    pub const ID_DIGITS: usize = 8;
+    /// Number of hexadecimal digits of the digest.
+    pub const DIGEST_DIGITS: usize = 16;
+    /// Number of bytes that follow the name.
+    pub const SUFFIX: usize = Self::MARK.len() + Self::ID_DIGITS + 1 + Self::DIGEST_DIGITS;
+
+    /// Returns what follows the name, from an id and a digest that may have more digits.
+    pub fn suffix(id: &str, digest: &str) -> Vec<u8> {
+        let (id, digest) = (&id[..Self::ID_DIGITS], &digest[..Self::DIGEST_DIGITS]);
+        [Self::MARK, id.as_bytes(), b"-", digest.as_bytes()].concat()
+    }
+
+    /// Reads the name of a file; nothing if no repair gives such a name.
+    pub fn parse(file: &'a [u8]) -> Option<Self> {
+        let (name, suffix) = file.split_at_checked(file.len().checked_sub(Self::SUFFIX)?)?;
+        let stated = str::from_utf8(suffix.strip_prefix(Self::MARK)?).ok()?;
+        let (id, digest) = stated.split_once('-')?;
+        let is_hex = |text: &str| text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let fits = id.len() == Self::ID_DIGITS && is_hex(id) && is_hex(digest);
+        (fits && !name.is_empty()).then_some(Self { name, id, digest })
+    }
+}
+
 /// Whether some file systems refuse a character in names.
 pub fn is_foreign(character: char) -> bool {
     FOREIGN.contains(character) || character.is_control()
@@ -114,6 +154,21 @@ mod tests {
         let lengths = (0..9).map(|most| cut(name, most).len());
         assert_eq!(lengths.collect::<Vec<_>>(), [0, 1, 1, 3, 3, 3, 3, 7, 7]);
         assert_eq!(cut(b"a\xff\x80\x80\x80", 3), b"a\xff\x80");
+    }
+
+    #[test]
+    fn names_of_files_put_aside_are_read() {
+        let suffix = AsideName::suffix("0123456789", "0123456789abcdef00");
+        assert_eq!(suffix, b".damaged-01234567-0123456789abcdef");
+        let file = [b"a.damaged-", &suffix[..]].concat();
+        let (id, digest) = ("01234567", "0123456789abcdef");
+        assert_eq!(AsideName::parse(&file), Some(AsideName { name: b"a.damaged-", id, digest }));
+        for wrong in
+            ["a.damaged-0123456-0123456789abcdefa", "a.damaged-01234567-0123456789abcdeg", "b"]
+        {
+            assert_eq!(AsideName::parse(wrong.as_bytes()), None, "{wrong}");
+        }
+        assert_eq!(AsideName::parse(&suffix), None);
     }
 
     #[test]
