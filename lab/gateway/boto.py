@@ -68,11 +68,32 @@ def objects():
     S3.delete_object(Bucket=BUCKET, Key="a/ä b+c")
 
 
+def in_parts(key, bodies, algorithm, kind):
+    """Stores an object in parts, and returns the answer to its completion."""
+    at = {"Bucket": BUCKET, "Key": key}
+    at["UploadId"] = S3.create_multipart_upload(ChecksumAlgorithm=algorithm, ChecksumType=kind, **at)["UploadId"]
+    stored = [S3.upload_part(PartNumber=number, Body=body, ChecksumAlgorithm=algorithm, **at) for number, body in enumerate(bodies, 1)]
+    names = ("ETag", f"Checksum{algorithm}")
+    parts = [{"PartNumber": number, **{name: part[name] for name in names}} for number, part in enumerate(stored, 1)]
+    return S3.complete_multipart_upload(MultipartUpload={"Parts": parts}, ChecksumType=kind, **at)
+
+
 def checksums():
     for algorithm in ["CRC32", "CRC32C", "CRC64NVME", "SHA1", "SHA256"]:
         stored = put("sum", b"content", ChecksumAlgorithm=algorithm)
         found = S3.head_object(Bucket=BUCKET, Key="sum", ChecksumMode="ENABLED")
         assert stored[f"Checksum{algorithm}"] == found[f"Checksum{algorithm}"], algorithm
+    for algorithm, kind in [("CRC32", "COMPOSITE"), ("SHA256", "COMPOSITE"), ("CRC32C", "FULL_OBJECT"), ("CRC64NVME", "FULL_OBJECT")]:
+        bodies = [b"a" * (5 << 20), b"the end"]
+        stored = in_parts("sum", bodies, algorithm, kind)
+        found = S3.head_object(Bucket=BUCKET, Key="sum", ChecksumMode="ENABLED")
+        assert stored["ChecksumType"] == found["ChecksumType"] == kind
+        assert stored[f"Checksum{algorithm}"] == found[f"Checksum{algorithm}"], algorithm
+        whole = put("once", b"".join(bodies), ChecksumAlgorithm=algorithm)[f"Checksum{algorithm}"]
+        assert (found[f"Checksum{algorithm}"] == whole) == (kind == "FULL_OBJECT")
+        # The client compares what it reads with a checksum of the whole.
+        assert S3.get_object(Bucket=BUCKET, Key="sum", ChecksumMode="ENABLED")["Body"].read() == b"".join(bodies)
+    S3.delete_object(Bucket=BUCKET, Key="once")
     wrong = {"ContentMD5": "1B2M2Y8AsgTpgAmY7PhCfg=="}
     assert refused(put, key="wrong", body=b"abc", **wrong) == "BadDigest"
     wrong = {"ChecksumSHA256": "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="}

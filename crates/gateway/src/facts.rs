@@ -10,13 +10,16 @@
 
 use http::{HeaderName, HeaderValue};
 use paritas_volume::{FoundObject, Notes};
-use s3s::dto::{Checksum, ETag, Metadata, Tag, Timestamp, TimestampFormat};
+use s3s::dto::{Checksum, ChecksumType, ETag, Metadata, Tag, Timestamp, TimestampFormat};
 use s3s::{S3Result, s3_error};
 
 /// The note of the ETag.
 pub const ETAG: &str = "etag";
 /// The note of tags.
 pub const TAGS: &str = "tags";
+/// The name of the note that keeps the kind of checksums that an upload was begun with, if it is
+/// `FULL_OBJECT`.
+pub const CHECKSUM_TYPE: &str = "checksum-type";
 const EXPIRES: &str = "expires";
 /// Begins the notes of the user's metadata.
 const META: &str = "x-amz-meta-";
@@ -102,7 +105,16 @@ macro_rules! answer_headers {
         $output.content_type = headers.content_type;
         $output.expires = headers.expires;
         $output.metadata = headers.metadata;
-        answer_checksums!($output, $crate::facts::checksum_of($notes));
+        answer_whole!($output, $crate::facts::checksum_of($notes));
+    }};
+}
+
+/// Puts the checksums of an object into an answer, and their kind.
+macro_rules! answer_whole {
+    ($output:expr, $checksum:expr) => {{
+        let checksum = $checksum;
+        $output.checksum_type = $crate::facts::kind_of(&checksum);
+        answer_checksums!($output, checksum);
     }};
 }
 
@@ -118,7 +130,7 @@ macro_rules! answer_checksums {
     }};
 }
 
-pub(crate) use {answer_checksums, answer_headers, kept_headers};
+pub(crate) use {answer_checksums, answer_headers, answer_whole, kept_headers};
 
 impl KeptHeaders {
     /// Leaves out what no header can hold, such as a type of content with a line feed that another
@@ -268,6 +280,15 @@ pub fn beside<'c>(one: &'c Checksum, other: &'c Checksum) -> [[Option<&'c str>; 
         [&one.checksum_sha256, &other.checksum_sha256],
     ]
     .map(|pair| pair.map(|checksum| checksum.as_deref()))
+}
+
+/// Returns the kind of the checksums of an object: of all its bytes, or of the checksums of its
+/// parts, with `-` and their number after each. Nothing if there are no checksums.
+pub fn kind_of(checksum: &Checksum) -> Option<ChecksumType> {
+    let mut all = beside(checksum, checksum).into_iter().filter_map(|[one, _]| one);
+    let is_composite = all.next()?.contains('-');
+    let kind = if is_composite { ChecksumType::COMPOSITE } else { ChecksumType::FULL_OBJECT };
+    Some(ChecksumType::from_static(kind))
 }
 
 /// Returns the checksums that notes have kept.

@@ -15,13 +15,14 @@ use crate::body::{BodyFate, BodyOrigin, Outgoing, RequestBody, line, receive};
 use crate::conditions::{Conditions, Judgement};
 use crate::errors::{told, unless_overtaken};
 use crate::facts::{
-    ETAG, KeptHeaders, ObjectFacts, TAGS, answer_checksums, answer_headers, checksum_of,
-    kept_headers, notes_of, parse_tags,
+    ETAG, KeptHeaders, ObjectFacts, TAGS, answer_checksums, answer_headers, answer_whole,
+    checksum_of, kept_headers, kind_of, notes_of, parse_tags,
 };
 use crate::judge::{ExpectedBody, Received};
 use crate::patience::{ClientPatience, PATIENCE};
 use crate::room::TransferRoom;
 use crate::store::Store;
+use crate::whole::is_of_whole;
 
 impl Store {
     /// Finds an object.
@@ -99,7 +100,7 @@ impl Store {
             e_tag: Some(ETag::Strong(received.md5)),
             ..dto::PutObjectOutput::default()
         };
-        answer_checksums!(output, received.checksum);
+        answer_whole!(output, received.checksum);
         Ok(S3Response::new(output))
     }
 
@@ -148,7 +149,7 @@ impl Store {
         };
         answer_headers!(output, found.notes());
         if input.checksum_mode.is_none() || bytes != (0..facts.length) {
-            answer_checksums!(output, dto::Checksum::default());
+            answer_whole!(output, dto::Checksum::default());
         }
         let answered = [
             (&mut output.cache_control, input.response_cache_control),
@@ -215,7 +216,7 @@ impl Store {
         };
         answer_headers!(output, found.notes());
         if input.checksum_mode.is_none() {
-            answer_checksums!(output, dto::Checksum::default());
+            answer_whole!(output, dto::Checksum::default());
         }
         Ok(S3Response::new(output))
     }
@@ -275,7 +276,7 @@ impl Store {
         if on.judge(Some(&ObjectFacts::of(&found))) != Judgement::Holds {
             return Err(s3_error!(PreconditionFailed));
         }
-        let notes = copied_notes(found.notes(), found.pieces().is_none(), &mut input)?;
+        let notes = copied_notes(found.notes(), &mut input)?;
         self.rewrite(name, found, notes).await
     }
 
@@ -366,20 +367,17 @@ fn expect_change(input: &dto::CopyObjectInput, (bucket, key): &(String, String))
 }
 
 /// Returns the notes of a copy: those of its source, unless the request replaces them. Checksums
-/// stay if they are those of the bytes, and not of pieces.
-fn copied_notes(
-    of: &Notes,
-    has_checksums: bool,
-    input: &mut dto::CopyObjectInput,
-) -> S3Result<Notes> {
+/// stay if they are those of the bytes, and not of parts.
+fn copied_notes(of: &Notes, input: &mut dto::CopyObjectInput) -> S3Result<Notes> {
     let (replaces, new_tags) = replaced(input)?;
     let mut kept = KeptHeaders::of(of);
     let given = kept_headers!(input);
     let tagging = if new_tags { given.tagging.clone() } else { kept.tagging.take() };
     let headers = KeptHeaders { tagging, ..if replaces { given } else { kept } };
     let mut notes = headers.notes()?;
-    let checksum = has_checksums.then(|| checksum_of(of));
-    notes.extend(checksum.into_iter().flat_map(notes_of));
+    let checksum = checksum_of(of);
+    let is_composite = kind_of(&checksum).is_some_and(|kind| !is_of_whole(&kind));
+    notes.extend(notes_of(checksum).filter(|_| !is_composite));
     Ok(notes)
 }
 

@@ -10,14 +10,15 @@ use s3s::{S3Error, S3Request, S3Response, S3Result, s3_error};
 use crate::conditions::Conditions;
 use crate::errors::{told, unless_overtaken};
 use crate::facts::{
-    ETAG, ObjectFacts, answer_checksums, beside, checksum_of, kept_headers, timestamp,
+    CHECKSUM_TYPE, ETAG, ObjectFacts, answer_checksums, answer_whole, beside, checksum_of,
+    kept_headers, notes_of, timestamp,
 };
 use crate::judge::{ExpectedBody, Received, hex};
 use crate::listing::ListQuestion;
 use crate::names;
 use crate::objects::{body_origin, checksum_in, expected_body};
 use crate::store::Store;
-use crate::whole::{StatedWhole, is_of_whole};
+use crate::whole::{StatedWhole, checksum_of_pieces, is_of_whole};
 
 /// The fewest bytes of a part that is not the last one, as in S3.
 const LEAST_PART: u64 = 5 << 20;
@@ -36,12 +37,17 @@ impl Store {
             return Err(s3_error!(InvalidRequest, "FULL_OBJECT is for checksums that are CRCs"));
         }
         let name = self.name_of(&input.bucket, &input.key).await?;
-        let notes = kept_headers!(input).notes()?;
+        let mut notes = kept_headers!(input).notes()?;
+        notes.extend(
+            is_whole.then(|| (CHECKSUM_TYPE.to_owned(), ChecksumType::FULL_OBJECT.to_owned())),
+        );
         let upload = self.volume.begin_upload(&name, notes).await.map_err(|error| told(&error))?;
         Ok(S3Response::new(CreateMultipartUploadOutput {
             upload_id: Some(upload.id().to_owned()),
             bucket: Some(input.bucket),
             key: Some(input.key),
+            checksum_algorithm: input.checksum_algorithm,
+            checksum_type: input.checksum_type,
             ..CreateMultipartUploadOutput::default()
         }))
     }
@@ -159,59 +165,70 @@ impl Store {
             let upload = self.upload(bucket, key, id).await?;
             // A client that did not get the answer asks again.
             if upload.is_done() {
-                return self.stored_etag(id, bucket, key).await;
+                return self.stored_whole(id, bucket, key).await;
             }
             let joined = self.join_pieces(upload, &wanted, &on, &stated).await;
             // If it failed, perhaps another request has completed the upload meanwhile. The object
             // is there a moment before the upload is marked.
             if joined.is_err()
-                && let Ok(etag) = self.stored_etag(id, bucket, key).await
+                && let Ok(stored) = self.stored_whole(id, bucket, key).await
             {
-                return Ok(etag);
+                return Ok(stored);
             }
             joined
         };
-        let etag = unless_overtaken(complete).await?;
-        Ok(S3Response::new(CompleteMultipartUploadOutput {
+        let (etag, checksum) = unless_overtaken(complete).await?;
+        let mut output = CompleteMultipartUploadOutput {
             location: Some(format!("/{}/{}", input.bucket, input.key)),
             bucket: Some(input.bucket),
             key: Some(input.key),
             e_tag: Some(ETag::Strong(etag)),
             ..CompleteMultipartUploadOutput::default()
-        }))
+        };
+        answer_whole!(output, checksum);
+        Ok(S3Response::new(output))
     }
 
-    /// Returns the ETag of the object that a complete upload has stored.
-    async fn stored_etag(&self, id: &str, bucket: &str, key: &str) -> S3Result<String> {
+    /// Returns ETag and checksums of the object that a complete upload has stored.
+    async fn stored_whole(
+        &self,
+        id: &str,
+        bucket: &str,
+        key: &str,
+    ) -> S3Result<(String, Checksum)> {
         let found = self.object(bucket, key).await?;
         if found.upload() != Some(id) {
             return Err(s3_error!(NoSuchUpload, "what it stored was replaced since"));
         }
-        Ok(ObjectFacts::of(&found).etag)
+        Ok((ObjectFacts::of(&found).etag, checksum_of(found.notes())))
     }
 
-    /// Stores the wanted pieces of an upload as an object, and returns its ETag.
+    /// Stores the wanted pieces of an upload as an object, and returns its ETag and its checksums.
     async fn join_pieces(
         &self,
         upload: Upload<'_>,
         wanted: &[CompletedPart],
         on: &Conditions,
         stated: &StatedWhole,
-    ) -> S3Result<String> {
+    ) -> S3Result<(String, Checksum)> {
         let name = upload.name().clone();
         self.expect_for_write(&name, on).await?;
         let stored = upload.pieces().await.map_err(|error| told(&error))?;
         let (pieces, etag) = chosen(wanted, &stored)?;
         stated.expect_of(&pieces)?;
+        let is_whole = stated.kind.as_ref().is_some_and(is_of_whole)
+            || upload.notes().contains_key(CHECKSUM_TYPE);
+        let checksum = checksum_of_pieces(&pieces, is_whole);
         let pieces = pieces.into_iter().map(|stored| stored.piece).collect();
-        let notes = [(ETAG.to_owned(), etag.clone())].into();
+        let etag_note = [(ETAG.to_owned(), etag.clone())];
+        let notes = etag_note.into_iter().chain(notes_of(checksum.clone())).collect();
         let report = upload
             .complete(pieces, notes, Default::default())
             .await
             .map_err(|error| told(&error))?;
         self.keep_new(&report, &etag);
         self.continuations.note_change(&name);
-        Ok(etag)
+        Ok((etag, checksum))
     }
 
     pub async fn abort(

@@ -58,11 +58,7 @@ impl StatedWhole {
     /// Returns the checksum of the pieces in the same algorithm, and of the same kind, as a stated
     /// one, if it follows from what is kept with them.
     fn found(&self, at: usize, stated: &str, pieces: &[&StoredPiece]) -> Option<String> {
-        let of_piece = |stored: &&StoredPiece| {
-            let kept = checksum_of(&stored.notes);
-            Some((STANDARD.decode(listed(&kept)[at]?).ok()?, stored.piece.length))
-        };
-        let kept: Vec<(Vec<u8>, u64)> = pieces.iter().map(of_piece).collect::<Option<_>>()?;
+        let kept = kept(at, pieces)?;
         let is_composite =
             stated.contains('-') || self.kind.as_ref().is_some_and(|k| !is_of_whole(k));
         match is_composite {
@@ -70,6 +66,37 @@ impl StatedWhole {
             false => combined(COMBINED[at]?, &kept),
         }
     }
+}
+
+/// Returns the checksums of an object from those of its pieces, in all algorithms in which all
+/// pieces have one: composite ones, or, if `is_whole`, those of all bytes. The latter is the only
+/// kind of CRC-64.
+pub fn checksum_of_pieces(pieces: &[&StoredPiece], is_whole: bool) -> Checksum {
+    const CRC64: usize = 2;
+    let kept = std::array::from_fn::<_, 5, _>(|at| kept(at, pieces));
+    let is_whole = is_whole || kept[CRC64].is_some();
+    let mut found = kept.into_iter().enumerate().map(|(at, kept)| match is_whole {
+        true => combined(COMBINED[at]?, &kept?),
+        false => composite(at, &kept?).map(|text| format!("{text}-{}", pieces.len())),
+    });
+    let mut next = || found.next().flatten();
+    Checksum {
+        checksum_crc32: next(),
+        checksum_crc32c: next(),
+        checksum_crc64nvme: next(),
+        checksum_sha1: next(),
+        checksum_sha256: next(),
+        checksum_type: None,
+    }
+}
+
+/// Returns the checksums of pieces in one algorithm, if all have one, each with the piece's length.
+fn kept(at: usize, pieces: &[&StoredPiece]) -> Option<Vec<(Vec<u8>, u64)>> {
+    let of_piece = |stored: &&StoredPiece| {
+        let kept = checksum_of(&stored.notes);
+        Some((STANDARD.decode(listed(&kept)[at]?).ok()?, stored.piece.length))
+    };
+    pieces.iter().map(of_piece).collect()
 }
 
 /// Returns the checksums in the order of [`COMBINED`].

@@ -151,6 +151,21 @@ pub async fn ask(open: &Fixture, line: &str, headers: &[&str], body: &str) -> St
     open.bare(&request).await
 }
 
+/// Returns the code of an answer that is an error, or nothing.
+pub fn code_of(answer: &str) -> &str {
+    let code = answer.split_once("<Code>").and_then(|(_, rest)| rest.split_once("</Code>"));
+    code.map_or("", |(code, _)| code)
+}
+
+pub fn body_of(answer: &str) -> &str {
+    answer.split_once("\r\n\r\n").map_or("", |(_, body)| body)
+}
+
+/// Returns what an object of `photos` has.
+pub async fn get(open: &Fixture, key: &str) -> String {
+    body_of(&ask(open, &format!("GET /photos/{key}"), &[], "").await).to_owned()
+}
+
 /// Returns a gateway that is open to all, with a bucket.
 pub async fn open_to_all() -> Fixture {
     let mut fixture = Fixture::new().await;

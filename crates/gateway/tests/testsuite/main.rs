@@ -5,3 +5,4 @@ mod clients;
 mod fixture;
 mod requests;
 mod signed;
+mod uploads;

@@ -13,8 +13,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::fixture::{
-    Fixture, ask, content, open_to_all, put_behind, put_bytes_behind, serve, serve_by, volume_over,
+    Fixture, ask, body_of, code_of, content, get, open_to_all, put_behind, put_bytes_behind, serve,
+    serve_by, volume_over,
 };
+use crate::uploads::begin;
 
 /// The headers of a body without a signature, as the clients of AWS send it over TLS.
 const FRAMED: [&str; 3] = [
@@ -23,19 +25,6 @@ const FRAMED: [&str; 3] = [
     "x-amz-decoded-content-length: 11",
 ];
 const FRAMED_BODY: &str = "5\r\nhello\r\n6\r\n world\r\n0\r\nx-amz-checksum-crc32:DUoRhQ==\r\n\r\n";
-
-fn code_of(answer: &str) -> &str {
-    let code = answer.split_once("<Code>").and_then(|(_, rest)| rest.split_once("</Code>"));
-    code.map_or("", |(code, _)| code)
-}
-
-fn body_of(answer: &str) -> &str {
-    answer.split_once("\r\n\r\n").map_or("", |(_, body)| body)
-}
-
-async fn get(open: &Fixture, key: &str) -> String {
-    body_of(&ask(open, &format!("GET /photos/{key}"), &[], "").await).to_owned()
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn framing_is_not_stored_without_a_signature() {
@@ -271,52 +260,6 @@ async fn a_copy_of_what_is_lost_is_not_the_fault_of_the_client() {
     assert!(!answer.contains("disk"), "{answer}");
 }
 
-/// Begins an upload of `key`, and returns its id.
-async fn begin(open: &Fixture, key: &str) -> String {
-    let begun = ask(open, &format!("POST /photos/{key}?uploads"), &[], "").await;
-    let id = begun.split_once("<UploadId>").unwrap().1;
-    id.split_once("</UploadId>").unwrap().0.to_owned()
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn uploads_have_the_checksum_that_is_stated() {
-    let open = open_to_all().await;
-    let id = begin(&open, "a").await;
-    let line = format!("PUT /photos/a?partNumber=1&uploadId={id}");
-    let part = ask(&open, &line, &["x-amz-checksum-crc32: NhCmhg=="], "hello").await;
-    let etag = part.lines().find_map(|line| line.strip_prefix("etag: ")).unwrap();
-    let document = format!(
-        "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>{etag}</ETag></Part>\
-         </CompleteMultipartUpload>"
-    );
-    let complete = async |headers: &[&str]| {
-        ask(&open, &format!("POST /photos/a?uploadId={id}"), headers, &document).await
-    };
-    for (header, code) in [
-        ("x-amz-checksum-crc32: AAAAAA==", "BadDigest"),
-        ("x-amz-checksum-crc32: AAAAAA==-1", "BadDigest"),
-        ("x-amz-checksum-crc32: gx1W0A==-2", "BadDigest"),
-        ("x-amz-checksum-crc32c: mnG7TA==", "InvalidRequest"),
-        ("x-amz-checksum-sha256: LPJNul+wow4m6DsqxbninhsWHlwfp0JecwQzYpOLmCQ=", "InvalidRequest"),
-    ] {
-        let answer = complete(&[header]).await;
-        assert_eq!(code_of(&answer), code, "{header}: {answer}");
-    }
-    let whole = ["x-amz-checksum-crc32: NhCmhg==", "x-amz-checksum-type: FULL_OBJECT"];
-    let answer = complete(&whole).await;
-    assert!(answer.contains("<ETag>"), "{answer}");
-    assert_eq!(get(&open, "a").await, "hello");
-    let late = ask(&open, &line, &[], "other").await;
-    assert_eq!(code_of(&late), "NoSuchUpload");
-    for (line, name) in [
-        ("GET /photos?uploads&max-uploads=0".to_owned(), "max-uploads"),
-        (format!("GET /photos/b?max-parts=0&uploadId={}", begin(&open, "b").await), "max-parts"),
-    ] {
-        let answer = ask(&open, &line, &[], "").await;
-        assert!(answer.contains("<IsTruncated>false</IsTruncated>"), "{name}: {answer}");
-    }
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn copies_change_what_their_directives_say() {
     let open = open_to_all().await;
@@ -542,44 +485,6 @@ async fn listings_wait_for_nodes_that_come_back() {
     assert!(listing.contains("<ETag>"), "{listing}");
 }
 
-/// Stores a part of an upload of `key`, and returns its ETag.
-async fn put_part(open: &Fixture, key: &str, number: u32, id: &str, body: &str) -> String {
-    let line = format!("PUT /photos/{key}?partNumber={number}&uploadId={id}");
-    let answer = ask(open, &line, &[], body).await;
-    answer.lines().find_map(|line| line.strip_prefix("etag: ")).unwrap().to_owned()
-}
-
-/// Returns the document that completes an upload of these parts.
-fn document_of(parts: &[(u32, String)]) -> String {
-    let part = |(number, etag): &(u32, String)| {
-        format!("<Part><PartNumber>{number}</PartNumber><ETag>{etag}</ETag></Part>")
-    };
-    let parts: String = parts.iter().map(part).collect();
-    format!("<CompleteMultipartUpload>{parts}</CompleteMultipartUpload>")
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn an_empty_last_part_is_empty() {
-    let open = open_to_all().await;
-    let id = begin(&open, "a").await;
-    let first = put_part(&open, "a", 1, &id, &"x".repeat(5 << 20)).await;
-    let last = put_part(&open, "a", 3, &id, "").await;
-    let document = document_of(&[(1, first), (3, last)]);
-    let answer = ask(&open, &format!("POST /photos/a?uploadId={id}"), &[], &document).await;
-    assert!(answer.contains("<ETag>"), "{answer}");
-    for method in ["GET", "HEAD"] {
-        let answer = ask(&open, &format!("{method} /photos/a?partNumber=3"), &[], "").await;
-        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-        assert!(
-            answer.contains("content-length: 0\r\n") && body_of(&answer).is_empty(),
-            "{answer}"
-        );
-        assert!(!answer.contains("content-range"), "{answer}");
-    }
-    let answer = ask(&open, "GET /photos/a?partNumber=1", &[], "").await;
-    assert_eq!(body_of(&answer).len(), 5 << 20);
-}
-
 /// The empty key is the name of the bucket itself.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_empty_key_is_refused() {
@@ -633,121 +538,6 @@ async fn documents_have_the_digests_that_are_stated() {
     let right = "Content-MD5: aFPqFnlCon58cZ4Qt7zwvQ==";
     let answer = ask(&open, "POST /photos?delete", &[right], delete).await;
     assert!(answer.contains("<Deleted>"), "{answer}");
-}
-
-/// A client that goes after it has sent the document does not leave a half complete upload.
-#[tokio::test(flavor = "multi_thread")]
-async fn what_is_begun_is_finished_without_its_client() {
-    let open = open_to_all().await;
-    for wait in [0, 2, 4, 8, 16] {
-        let key = format!("film{wait}");
-        let id = begin(&open, &key).await;
-        let etag = put_part(&open, &key, 1, &id, "hello").await;
-        let document = document_of(&[(1, etag)]);
-        let length = document.len();
-        let mut stream = TcpStream::connect(open.address).await.unwrap();
-        let head = format!("POST /photos/{key}?uploadId={id} HTTP/1.1\r\nHost: x\r\n");
-        let request = format!("{head}Content-Length: {length}\r\n\r\n{document}");
-        stream.write_all(request.as_bytes()).await.unwrap();
-        tokio::time::sleep(Duration::from_millis(wait)).await;
-        drop(stream);
-        // The client comes back, and is told that it is complete.
-        let answer = ask(&open, &format!("POST /photos/{key}?uploadId={id}"), &[], &document).await;
-        assert!(answer.contains("<ETag>"), "after {wait} ms: {answer}");
-        assert_eq!(get(&open, &key).await, "hello");
-        // What the first request began may still be at its end.
-        let mut tries = 100;
-        let abort = loop {
-            let abort = ask(&open, &format!("DELETE /photos/{key}?uploadId={id}"), &[], "").await;
-            tries -= 1;
-            if code_of(&abort) != "OperationAborted" || tries == 0 {
-                break abort;
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        };
-        assert_eq!(code_of(&abort), "NoSuchUpload", "{abort}");
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn an_upload_that_two_complete_is_complete_for_both() {
-    let open = open_to_all().await;
-    for round in 0..5 {
-        let key = format!("film{round}");
-        let id = begin(&open, &key).await;
-        // The older piece goes when the upload is complete.
-        put_part(&open, &key, 1, &id, "other").await;
-        let document = document_of(&[(1, put_part(&open, &key, 1, &id, "hello").await)]);
-        let line = format!("POST /photos/{key}?uploadId={id}");
-        let complete = async || ask(&open, &line, &["If-None-Match: *"], &document).await;
-        let (one, other) = tokio::join!(complete(), complete());
-        assert!(one.contains("<ETag>") && other.contains("<ETag>"), "{one}\n{other}");
-        let parts = ask(&open, &format!("GET /photos/{key}?uploadId={id}"), &[], "").await;
-        assert_eq!(code_of(&parts), "NoSuchUpload", "{parts}");
-    }
-    let long = format!("GET /photos/a?uploadId={}", "a".repeat(300));
-    assert_eq!(code_of(&ask(&open, &long, &[], "").await), "NoSuchUpload");
-}
-
-/// The piece that was begun last counts, also if both are of the same second or the first one came
-/// slowly.
-#[tokio::test(flavor = "multi_thread")]
-async fn of_a_part_the_piece_begun_last_counts() {
-    let open = open_to_all().await;
-    let id = begin(&open, "a").await;
-    let line = format!("PUT /photos/a?partNumber=1&uploadId={id}");
-    let slow = async |body: &str| {
-        let mut stream = TcpStream::connect(open.address).await.unwrap();
-        let head = format!("{line} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n");
-        let head = format!("{head}Content-Length: {}\r\n\r\n", body.len());
-        stream.write_all(head.as_bytes()).await.unwrap();
-        // The headers come late in a second, and the body early in the next one.
-        tokio::time::sleep(Duration::from_millis(300)).await;
-        stream.write_all(body.as_bytes()).await.unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await.unwrap();
-        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    };
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-    tokio::time::sleep(Duration::from_millis(1850 - u64::from(since.subsec_millis()))).await;
-    slow("older").await;
-    let newer = put_part(&open, "a", 1, &id, "newer").await;
-    let parts = ask(&open, &format!("GET /photos/a?uploadId={id}"), &[], "").await;
-    assert!(parts.contains(newer.trim_matches('"')), "{newer}: {parts}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn buckets_and_uploads_are_listed_as_asked() {
-    let open = open_to_all().await;
-    for bucket in ["films", "music", "pictures"] {
-        put_behind(&open, &format!("{bucket}/%")).await;
-    }
-    let buckets = async |query: &str| {
-        let answer = ask(&open, &format!("GET /?{query}"), &[], "").await;
-        let names = answer.split("<Name>").skip(1).map(|rest| rest.split('<').next().unwrap());
-        (names.map(str::to_owned).collect::<Vec<_>>(), answer.clone())
-    };
-    assert_eq!(buckets("prefix=p&max-buckets=5").await.0, ["photos", "pictures"]);
-    let (first, answer) = buckets("max-buckets=3").await;
-    assert_eq!(first, ["films", "music", "photos"]);
-    let token = answer.split_once("<ContinuationToken>").unwrap().1.split_once('<').unwrap().0;
-    let (rest, answer) = buckets(&format!("max-buckets=3&continuation-token={token}")).await;
-    assert_eq!(rest, ["pictures"]);
-    assert!(!answer.contains("<ContinuationToken>"), "{answer}");
-
-    for key in ["d/1", "d/2", "e%20f", "g"] {
-        begin(&open, key).await;
-    }
-    let uploads =
-        async |query: &str| ask(&open, &format!("GET /photos?uploads&{query}"), &[], "").await;
-    let answer = uploads("delimiter=/&encoding-type=url").await;
-    assert!(answer.contains("<CommonPrefixes><Prefix>d/</Prefix></CommonPrefixes>"), "{answer}");
-    assert_eq!(answer.matches("<Upload>").count(), 2, "{answer}");
-    assert!(answer.contains("<Key>e+f</Key>"), "{answer}");
-    let answer = uploads("delimiter=/&max-uploads=1").await;
-    assert!(answer.contains("<NextKeyMarker>d/</NextKeyMarker>"), "{answer}");
-    let answer = uploads("delimiter=/&key-marker=d/").await;
-    assert!(!answer.contains("CommonPrefixes") && answer.contains("<Key>g</Key>"), "{answer}");
 }
 
 /// A damaged manifest may be of any time.
