@@ -24,11 +24,11 @@ def test_examples_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     nodes = [f"disk{disk}" for disk in range(6)]
     [os.mkdir(node) for node in nodes]
-    command = [os.environ.get("PARITAS_COMMAND", "paritas"), "volume", "init", "photos.toml"]
+    command = [os.environ.get("PARITAS_COMMAND", "paritas"), "volume", "init", "tank.toml"]
     arguments = ["--code=4+2", *(f"--node={node}" for node in nodes)]
     subprocess.run([*command, *arguments], check=True, capture_output=True)
     for example in EXAMPLES:
-        exec(compile(example, README, "exec"), {"photo": os.urandom(123_457)})
+        exec(compile(example, README, "exec"), {"photo": os.urandom(123_457), "__name__": "__main__"})
     assert capsys.readouterr().out == "1 objects read, [] are damaged\n"
 
 

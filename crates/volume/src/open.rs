@@ -100,7 +100,9 @@ impl Config {
     /// ([`ErrorKind::Exists`]), or if a node's URI cannot be used.
     pub fn expect_apart(&self, base: &Path) -> Result<()> {
         let variable = |name: &str| std::env::var(name).ok();
-        let place = |node: &NodeEntry| Location::parse(&node.uri, base, &variable);
+        let place = |node: &NodeEntry| {
+            Location::parse(&node.uri, base, &variable).map_err(|error| error.at_node(&node.name))
+        };
         let places = Location::canonical(self.nodes.iter().map(place).collect::<Result<_>>()?);
         let name = |at: usize| &self.nodes[at].name;
         for (at, place) in places.iter().enumerate() {

@@ -233,6 +233,11 @@ impl UriParts {
                  file that have it by `credentials`",
             ));
         }
+        if url.fragment().is_some() {
+            return Err(Error::parameters(
+                "a # in a node's URI would end its path: write %23 for a # in a name",
+            ));
+        }
         let options = url.query_pairs().into_owned().collect();
         Ok(Self { url, options })
     }
@@ -275,10 +280,19 @@ impl UriParts {
         let Some(endpoint) = self.options.remove("endpoint") else {
             return Ok(None);
         };
+        let wrong = || {
+            Error::parameters(
+                "the `endpoint` of a URI must be http://HOST or https://HOST, with a port if it \
+                 has another one, and nothing after it",
+            )
+        };
+        if !endpoint.starts_with("http://") && !endpoint.starts_with("https://") {
+            return Err(wrong());
+        }
         let inner = Self::of(&endpoint)?;
-        match inner.url.scheme() {
-            scheme @ ("http" | "https") => inner.endpoint(scheme).map(Some),
-            _ => Err(Error::parameters("the `endpoint` of a URI must begin with http: or https:")),
+        match inner.url.path() == "/" && inner.options.is_empty() {
+            true => inner.endpoint(inner.url.scheme()).map(Some),
+            false => Err(wrong()),
         }
     }
 
@@ -371,6 +385,9 @@ mod tests {
             ("sftp://me:Sentinel@h/x", "`credentials`"),
             ("http://Sentinel@h/x", "`credentials`"),
             ("s3://b?endpoint=http://me:Sentinel@h", "`credentials`"),
+            ("s3://b?endpoint=h:9000", "http://HOST"),
+            ("s3://b?endpoint=http://h/some/path", "nothing after it"),
+            ("sftp://h/data#1", "%23"),
             ("webdav://me:Sentinel@h:port/x", "cannot be read"),
         ];
         for (uri, part) in wrong {

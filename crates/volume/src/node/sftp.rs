@@ -114,11 +114,28 @@ impl SftpFolder {
         if let Some(key) = &self.key {
             ssh.args(["-o", "IdentitiesOnly=yes", "-i"]).arg(key);
         }
-        ssh.args(["-s", "--", &self.endpoint, "sftp"]);
+        // `ssh` does not read URIs whose hosts are addresses of IPv6.
+        let (user, host, port) = self.destination();
+        for (option, value) in [("-l", user), ("-p", port)] {
+            value.into_iter().for_each(|value| _ = ssh.args([option, value]));
+        }
+        ssh.args(["-s", "--", host, "sftp"]);
         ssh.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // Ctrl-C at a terminal must reach only this process, which then removes what it has begun.
         ssh.process_group(0).kill_on_drop(true);
         ssh
+    }
+
+    /// Returns user, host and port of the endpoint.
+    fn destination(&self) -> (Option<&str>, &str, Option<&str>) {
+        let place = self.endpoint.trim_start_matches("ssh://");
+        let (user, place) = place.rsplit_once('@').map_or((None, place), |(u, p)| (Some(u), p));
+        let numeric = place.strip_prefix('[').and_then(|place| place.split_once(']'));
+        let (host, port) = match numeric {
+            Some((host, rest)) => (host, rest.strip_prefix(':')),
+            None => place.split_once(':').map_or((place, None), |(host, port)| (host, Some(port))),
+        };
+        (user, host, port)
     }
 
     async fn connect(&self) -> Result<Connection> {
@@ -495,6 +512,24 @@ impl oio::OneShotDelete for Deleter {
         match deleted {
             Err(SftpError::SftpError(SftpErrorKind::NoSuchFile, _)) => Ok(()),
             deleted => deleted.map_err(|error| self.0.failed(&connection, error)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn endpoints_have_their_parts() {
+        for (endpoint, parts) in [
+            ("ssh://h", (None, "h", None)),
+            ("ssh://me@h:2222", (Some("me"), "h", Some("2222"))),
+            ("ssh://me@[::1]:2222", (Some("me"), "::1", Some("2222"))),
+            ("ssh://[fe80::1]", (None, "fe80::1", None)),
+        ] {
+            let folder = SftpFolder { endpoint: endpoint.to_owned(), ..SftpFolder::default() };
+            assert_eq!(folder.destination(), parts, "{endpoint}");
         }
     }
 }
