@@ -1,7 +1,7 @@
 //! Processes that work on the same object at the same time: each ends with 0, or with 6 and a
 //! message that says "another process"; nothing is lost, and nothing is left behind. These tests
-//! run real processes with their locks; `crates/shards/tests/testsuite/races.rs` runs each job in the middle
-//! of each other one.
+//! run real processes with their locks; `crates/shards/tests/testsuite/races.rs` runs each job in
+//! the middle of each other one.
 
 use std::ffi::OsString;
 use std::fs;

@@ -1,5 +1,5 @@
-//! The tests of protection from outside, in one program: linking a program for each file took half of
-//! the time of a build.
+//! The tests of protection from outside, in one program: linking a program for each file took half
+//! of the time of a build.
 #![cfg(unix)]
 
 mod changes;

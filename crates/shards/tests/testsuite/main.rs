@@ -1,5 +1,5 @@
-//! The tests of shard files from outside, in one program: linking a program for each file took half of
-//! the time of a build.
+//! The tests of shard files from outside, in one program: linking a program for each file took
+//! half of the time of a build.
 
 mod appended;
 mod blocks;
