@@ -26,6 +26,8 @@ MENU = {
 TITLES = {"index": "Paritas", "javascript": "JavaScript", "python": "Python", "go": "Go", "dpg": "Delayed parity", "lt": "LT codes", "promotion": "Promotion",
           "embedding": "C, Python, drop-ins", "protect": "Parity beside files", "filesystems": "File systems", "errata": "Errata of the papers",
           "tried": "What did not pay", "reproduced": "The papers' tables", "papers": "The papers today", "backups": "Backups"}
+# What is inside an item of a list is indented by four spaces there, and by two or three on GitHub.
+INNER = re.compile(r"^ {2,3}(?=\S)", re.M)
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
 
 
@@ -55,7 +57,8 @@ def page(path: pathlib.Path, pages: dict[pathlib.Path, str]) -> str:
     text = path.read_text()
     # What stands in a block of code is no link.
     parts = re.split(r"(^```.*?^```|^    .*?$)", text, flags=re.M | re.S)
-    return "".join(part if at % 2 else LINK.sub(link, part) for at, part in enumerate(parts))
+    parts = [part if at % 2 else INNER.sub("    ", LINK.sub(link, part)) for at, part in enumerate(parts)]
+    return "".join(parts)
 
 
 def title(name: str, text: str) -> str:
