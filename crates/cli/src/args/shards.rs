@@ -296,7 +296,7 @@ pub struct Repair {
     /// Return moved files to where they were when they were protected.
     #[arg(long, conflicts_with = "to")]
     pub move_back: bool,
-    /// Say what would be restored and written, and write nothing.
+    /// Say what would be restored to protected files, and write nothing.
     ///
     /// Protected files are verified. The report tells what would be restored, moved back and
     /// written anew, and how much space that takes on each disk. The exit code is that of `verify`.
