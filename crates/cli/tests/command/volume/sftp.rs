@@ -85,11 +85,11 @@ impl Server {
 
     /// Returns the command lines of the programs that are connected to the server.
     fn clients(&self) -> Vec<String> {
-        let port = format!("127.0.0.1:{}", self.port);
+        let host = format!("-p {} -s -- 127.0.0.1 ", self.port);
         let processes = fs::read_dir("/proc").unwrap().flatten();
         let commands = processes.filter_map(|it| fs::read(it.path().join("cmdline")).ok());
         let commands = commands.map(|it| String::from_utf8_lossy(&it).replace('\0', " "));
-        commands.filter(|it| it.contains(&port) && it.contains("ssh")).collect()
+        commands.filter(|it| it.contains(&host) && it.contains("ssh")).collect()
     }
 }
 
