@@ -267,7 +267,11 @@ impl UriParts {
         let endpoint = self.endpoint("ssh")?;
         match self.url.username() {
             "" => Ok(endpoint),
-            user => Ok(endpoint.replacen("ssh://", &format!("ssh://{user}@"), 1)),
+            user => {
+                let user = percent_decode_str(user).decode_utf8();
+                let user = user.map_err(|_| Error::parameters("the user of a URI is not UTF-8"))?;
+                Ok(endpoint.replacen("ssh://", &format!("ssh://{user}@"), 1))
+            }
         }
     }
 
@@ -365,6 +369,14 @@ mod tests {
                 endpoint: text("ssh://me@h:2222"),
                 root: text("/data"),
                 known_hosts: KnownHosts::Add,
+            }
+        );
+        assert_eq!(
+            parse("sftp://me%40home@h/data").unwrap(),
+            Location::Sftp {
+                endpoint: text("ssh://me@home@h"),
+                root: text("/data"),
+                known_hosts: KnownHosts::Strict,
             }
         );
         assert_eq!(

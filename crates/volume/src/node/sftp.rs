@@ -527,6 +527,7 @@ mod tests {
             ("ssh://me@h:2222", (Some("me"), "h", Some("2222"))),
             ("ssh://me@[::1]:2222", (Some("me"), "::1", Some("2222"))),
             ("ssh://[fe80::1]", (None, "fe80::1", None)),
+            ("ssh://me@home@h", (Some("me@home"), "h", None)),
         ] {
             let folder = SftpFolder { endpoint: endpoint.to_owned(), ..SftpFolder::default() };
             assert_eq!(folder.destination(), parts, "{endpoint}");
