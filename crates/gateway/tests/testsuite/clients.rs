@@ -324,7 +324,7 @@ async fn tags_change_nothing_else() {
         answer.lines().filter(is_kept).map(str::to_owned).collect::<Vec<_>>()
     };
     let before = about().await;
-    assert_eq!(before.len(), 3, "{before:?}");
+    assert_eq!(before.len(), 4, "{before:?}");
     tokio::time::sleep(std::time::Duration::from_millis(1100)).await;
     let tags = "<Tagging><TagSet><Tag><Key>a</Key><Value>b</Value></Tag></TagSet></Tagging>";
     let answer = ask(&open, "PUT /photos/a?tagging", &[], tags).await;

@@ -1,7 +1,6 @@
 //! The tests of shard files from outside, in one program: linking a program for each file took
 //! half of the time of a build.
 
-mod appended;
 mod blocks;
 mod common;
 mod damage;

@@ -1,10 +1,14 @@
 //! Bytes that were appended to shards, even gigabytes, are not read to find out what the shards
-//! are. This file has only one test, because the system counts what the whole process reads.
+//! are. This program has only one test, because the system counts what the whole process reads.
 
 use std::fs::{self, OpenOptions};
 use std::path::Path;
 
-use crate::common::{content, get, only, put, small_job};
+use common::{content, get, only, put, small_job};
+
+#[allow(dead_code, reason = "the other tests use the rest")]
+#[path = "testsuite/common.rs"]
+mod common;
 
 const APPENDED: u64 = 16 << 30;
 /// The most bytes that may be read of one file.
