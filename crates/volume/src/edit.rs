@@ -15,6 +15,7 @@ use toml_edit::{ArrayOfTables, DocumentMut, Item, Table, Value};
 use crate::cluster::unknown;
 use crate::config::{Config, NodeEntry, node_template};
 use crate::node::Location;
+use crate::open::location_of;
 use crate::stages::losses;
 
 /// A volume file that is being changed. Nothing is written before [`Edit::save`].
@@ -64,7 +65,7 @@ impl Edit {
     /// If a node of that name or at that place exists already ([`ErrorKind::Exists`]), or if the
     /// name or the URI cannot be used ([`ErrorKind::Parameters`]).
     pub fn add(&mut self, node: &NodeEntry) -> Result<()> {
-        let all = self.config.nodes.iter().chain([node]).map(|node| self.location(node));
+        let all = self.config.nodes.iter().chain([node]).map(|node| location_of(node, self.base()));
         let mut places = Location::canonical(all.collect::<Result<_>>()?);
         let place = places.pop();
         for (other, at) in self.config.nodes.iter().zip(places) {
@@ -184,12 +185,6 @@ impl Edit {
         let names = nodes.iter().map(|node| &*node.name);
         let position = nodes.iter().position(|node| node.name == name);
         position.ok_or_else(|| unknown(name, names))
-    }
-
-    fn location(&self, node: &NodeEntry) -> Result<Location> {
-        let variable = |name: &str| std::env::var(name).ok();
-        let location = Location::parse(&node.uri, self.base(), &variable);
-        location.map_err(|error| error.at_node(&node.name))
     }
 
     /// Returns the number of nodes that may be lost, whichever they are.

@@ -99,10 +99,7 @@ impl Config {
     /// If two nodes are at one place, or if a node has another one or the volume file inside
     /// ([`ErrorKind::Exists`]), or if a node's URI cannot be used.
     pub fn expect_apart(&self, base: &Path) -> Result<()> {
-        let variable = |name: &str| std::env::var(name).ok();
-        let place = |node: &NodeEntry| {
-            Location::parse(&node.uri, base, &variable).map_err(|error| error.at_node(&node.name))
-        };
+        let place = |node: &NodeEntry| location_of(node, base);
         let places = Location::canonical(self.nodes.iter().map(place).collect::<Result<_>>()?);
         let name = |at: usize| &self.nodes[at].name;
         for (at, place) in places.iter().enumerate() {
@@ -163,6 +160,16 @@ impl Config {
             ..Setup::new(self.id.clone(), code, nodes)
         })
     }
+}
+
+/// Returns where a node is. Relative folders are relative to `base`.
+///
+/// # Errors
+/// If the node's URI cannot be used. The error names the node.
+pub(crate) fn location_of(node: &NodeEntry, base: &Path) -> Result<Location> {
+    let variable = |name: &str| std::env::var(name).ok();
+    let location = Location::parse(&node.uri, base, &variable);
+    location.map_err(|error| error.at_node(&node.name))
 }
 
 #[cfg(test)]

@@ -6,9 +6,11 @@ mod common;
 mod damage;
 mod deep;
 mod few_reads;
+#[cfg(unix)]
 mod folders;
 mod foreign;
 mod lt;
+#[cfg(unix)]
 mod places;
 mod property;
 mod races;
@@ -16,4 +18,5 @@ mod reader;
 mod rebalance;
 mod roundtrip;
 mod stages;
+#[cfg(unix)]
 mod vectors;

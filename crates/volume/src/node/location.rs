@@ -54,8 +54,8 @@ pub enum Location {
     },
     /// A folder of a host with an SSH server.
     Sftp {
-        /// `ssh://user@host:port`.
-        endpoint: String,
+        /// The host.
+        host: SshHost,
         /// Path of the folder.
         root: String,
         /// Which hosts are trusted.
@@ -102,6 +102,17 @@ impl KnownHosts {
             Error::parameters("`known_hosts` of a URI must be strict, add or accept")
         })
     }
+}
+
+/// A host as `ssh` is told of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SshHost {
+    /// The user; `None` is the one of the configuration of `ssh`, or of this process.
+    pub user: Option<String>,
+    /// A name or an address.
+    pub host: String,
+    /// `None` is the usual port, or that of the configuration.
+    pub port: Option<u16>,
 }
 
 impl Location {
@@ -182,7 +193,7 @@ impl Location {
             "sftp" => {
                 let known_hosts = parts.options.remove("known_hosts");
                 Self::Sftp {
-                    endpoint: parts.ssh_endpoint()?,
+                    host: parts.ssh_host()?,
                     root: parts.path()?,
                     known_hosts: known_hosts
                         .map_or(Ok(KnownHosts::default()), |word| KnownHosts::parse(&word))?,
@@ -263,16 +274,16 @@ impl UriParts {
         Ok(format!("{scheme}://{}{port}", self.host()?))
     }
 
-    fn ssh_endpoint(&self) -> Result<String> {
-        let endpoint = self.endpoint("ssh")?;
-        match self.url.username() {
-            "" => Ok(endpoint),
-            user => {
-                let user = percent_decode_str(user).decode_utf8();
-                let user = user.map_err(|_| Error::parameters("the user of a URI is not UTF-8"))?;
-                Ok(endpoint.replacen("ssh://", &format!("ssh://{user}@"), 1))
-            }
-        }
+    fn ssh_host(&self) -> Result<SshHost> {
+        let user = percent_decode_str(self.url.username()).decode_utf8();
+        let user = user.map_err(|_| Error::parameters("the user of a URI is not UTF-8"))?;
+        let host = self.host()?;
+        Ok(SshHost {
+            user: (!user.is_empty()).then(|| user.into_owned()),
+            // An address of IPv6 stands in brackets.
+            host: host.trim_start_matches('[').trim_end_matches(']').to_owned(),
+            port: self.url.port(),
+        })
     }
 
     fn webdav(&self, scheme: &str) -> Result<Location> {
@@ -363,18 +374,23 @@ mod tests {
             |endpoint, root| Location::Webdav { endpoint: text(endpoint), root: text(root) };
         assert_eq!(parse("webdav://h/a%20b").unwrap(), webdav("https://h", "/a b"));
         assert_eq!(parse("webdav+http://h:81").unwrap(), webdav("http://h:81", "/"));
+        let host = |user: Option<&str>, host, port| SshHost {
+            user: user.map(text),
+            host: text(host),
+            port,
+        };
         assert_eq!(
             parse("sftp://me@h:2222/data?known_hosts=add").unwrap(),
             Location::Sftp {
-                endpoint: text("ssh://me@h:2222"),
+                host: host(Some("me"), "h", Some(2222)),
                 root: text("/data"),
                 known_hosts: KnownHosts::Add,
             }
         );
         assert_eq!(
-            parse("sftp://me%40home@h/data").unwrap(),
+            parse("sftp://me%40home@[fe80::1]/data").unwrap(),
             Location::Sftp {
-                endpoint: text("ssh://me@home@h"),
+                host: host(Some("me@home"), "fe80::1", None),
                 root: text("/data"),
                 known_hosts: KnownHosts::Strict,
             }

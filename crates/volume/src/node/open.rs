@@ -38,8 +38,7 @@ fn open_unlimited(
     base: &Path,
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Arc<dyn Node>> {
-    let location = Location::parse(&entry.uri, base, variable);
-    let location = location.map_err(|error| error.at_node(&entry.name))?;
+    let location = Location::parse(&entry.uri, base, variable)?;
     let contact = Contact::new(&entry.name, config.limits.timeout());
     if let Location::Folder(root) = location {
         let folder = FolderNode::over(Arc::clone(&contact), root, config.write.sync);

@@ -177,14 +177,12 @@ fn operator(location: &Location, credentials: &Credentials) -> Result<opendal::R
             Ok(Operator::new(builder.password(revealed(&credentials.password))))
         }
         #[cfg(all(feature = "sftp", unix))]
-        Location::Sftp { endpoint, root, known_hosts } => {
-            Ok(Operator::new(super::sftp::SftpFolder {
-                endpoint: endpoint.clone(),
-                root: root.clone(),
-                key: credentials.key.clone(),
-                host_key_checking: known_hosts.checking(),
-            }))
-        }
+        Location::Sftp { host, root, known_hosts } => Ok(Operator::new(super::sftp::SftpFolder {
+            host: host.clone(),
+            root: root.clone(),
+            key: credentials.key.clone(),
+            host_key_checking: known_hosts.checking(),
+        })),
         #[cfg(feature = "http")]
         Location::Http { endpoint, root } => {
             let builder = services::Http::default().endpoint(endpoint).root(root);

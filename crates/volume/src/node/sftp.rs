@@ -34,6 +34,8 @@ use openssh_sftp_client::{Error as SftpError, Sftp, SftpOptions};
 use tokio::io::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStderr, Command};
 
+use super::location::SshHost;
+
 /// Largest number of connections to a host. Beyond that, connections are shared.
 const MOST_CONNECTIONS: usize = 64;
 
@@ -53,8 +55,8 @@ const MOST_SAID: u64 = 4096;
 /// A folder of a host.
 #[derive(Debug, Default)]
 pub(super) struct SftpFolder {
-    /// `ssh://user@host:port`.
-    pub endpoint: String,
+    /// The host.
+    pub host: SshHost,
     /// The path of the folder.
     pub root: String,
     /// The file of the key. `None` tries the usual files.
@@ -115,27 +117,18 @@ impl SftpFolder {
             ssh.args(["-o", "IdentitiesOnly=yes", "-i"]).arg(key);
         }
         // `ssh` does not read URIs whose hosts are addresses of IPv6.
-        let (user, host, port) = self.destination();
-        for (option, value) in [("-l", user), ("-p", port)] {
-            value.into_iter().for_each(|value| _ = ssh.args([option, value]));
+        let SshHost { user, host, port } = &self.host;
+        if let Some(user) = user {
+            ssh.args(["-l", user]);
+        }
+        if let Some(port) = port {
+            ssh.args(["-p", &port.to_string()]);
         }
         ssh.args(["-s", "--", host, "sftp"]);
         ssh.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // Ctrl-C at a terminal must reach only this process, which then removes what it has begun.
         ssh.process_group(0).kill_on_drop(true);
         ssh
-    }
-
-    /// Returns user, host and port of the endpoint.
-    fn destination(&self) -> (Option<&str>, &str, Option<&str>) {
-        let place = self.endpoint.trim_start_matches("ssh://");
-        let (user, place) = place.rsplit_once('@').map_or((None, place), |(u, p)| (Some(u), p));
-        let numeric = place.strip_prefix('[').and_then(|place| place.split_once(']'));
-        let (host, port) = match numeric {
-            Some((host, rest)) => (host, rest.strip_prefix(':')),
-            None => place.split_once(':').map_or((place, None), |(host, port)| (host, Some(port))),
-        };
-        (user, host, port)
     }
 
     async fn connect(&self) -> Result<Connection> {
@@ -512,25 +505,6 @@ impl oio::OneShotDelete for Deleter {
         match deleted {
             Err(SftpError::SftpError(SftpErrorKind::NoSuchFile, _)) => Ok(()),
             deleted => deleted.map_err(|error| self.0.failed(&connection, error)),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn endpoints_have_their_parts() {
-        for (endpoint, parts) in [
-            ("ssh://h", (None, "h", None)),
-            ("ssh://me@h:2222", (Some("me"), "h", Some("2222"))),
-            ("ssh://me@[::1]:2222", (Some("me"), "::1", Some("2222"))),
-            ("ssh://[fe80::1]", (None, "fe80::1", None)),
-            ("ssh://me@home@h", (Some("me@home"), "h", None)),
-        ] {
-            let folder = SftpFolder { endpoint: endpoint.to_owned(), ..SftpFolder::default() };
-            assert_eq!(folder.destination(), parts, "{endpoint}");
         }
     }
 }
