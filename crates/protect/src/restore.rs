@@ -4,7 +4,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::fs::{File, Metadata};
-use std::io;
+use std::io::{self, BufRead as _, BufReader};
 use std::mem::take;
 use std::path::{Path, PathBuf};
 
@@ -311,13 +311,23 @@ impl RestoreTree {
                 let found = std::fs::symlink_metadata(&place).map(|found| found.file_type());
                 found.is_ok_and(|kind| !kind.is_file() && !kind.is_symlink())
             };
-            folder.take(folder, temporary, name).map_err(|error| match error.kind() {
-                io::ErrorKind::AlreadyExists if is_special() => self.in_the_way(path),
-                io::ErrorKind::AlreadyExists => {
-                    stays("is there and has other content than the protected one, so it stays")
+            // Another repair may have been faster.
+            let is_restored =
+                || have_same_bytes(folder.file_to_read(temporary)?, folder.file_to_read(name)?);
+            match folder.take(folder, temporary, name) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                    return Err(failed(error));
                 }
-                _ => failed(error),
-            })?;
+                Err(_) if is_special() => return Err(self.in_the_way(path)),
+                Err(_) if is_restored().unwrap_or(false) => {
+                    folder.remove(temporary).map_err(failed)?;
+                }
+                Err(_) => {
+                    let why = "is there and has other content than the protected one, so it stays";
+                    return Err(stays(why));
+                }
+                Ok(()) => {}
+            }
             self.note_name(path);
             return Ok(());
         };
@@ -592,6 +602,20 @@ fn digest_of(file: &File, size: u64) -> io::Result<FileDigest> {
         hasher.update(&memory[..count]);
     }
     Ok(shorten(&Digest::new(hasher.finalize().into())))
+}
+
+/// Whether two files have the same bytes from here on.
+fn have_same_bytes(one: File, other: File) -> io::Result<bool> {
+    let (mut one, mut other) = (BufReader::new(one), BufReader::new(other));
+    loop {
+        let (a, b) = (one.fill_buf()?, other.fill_buf()?);
+        let count = a.len().min(b.len());
+        if count == 0 || a[..count] != b[..count] {
+            return Ok(a.is_empty() && b.is_empty());
+        }
+        one.consume(count);
+        other.consume(count);
+    }
 }
 
 #[cfg(test)]

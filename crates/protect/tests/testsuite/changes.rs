@@ -578,6 +578,28 @@ fn two_at_once_make_one_protection() {
     }
 }
 
+/// What another repair has restored meanwhile is restored.
+#[test]
+fn repairs_at_once_restore_the_same() {
+    let root = tempfile::tempdir().unwrap();
+    make_tree(root.path(), &mut Chance::new(45), 20, 50_000);
+    let file = root.path().join("lost");
+    write(&file, &Chance::new(46).bytes(4_000), 0o640, 7);
+    make(&job(root.path()));
+    let bytes = fs::read(&file).unwrap();
+    for _ in 0..20 {
+        fs::remove_file(&file).unwrap();
+        std::thread::scope(|scope| {
+            let repairs = [(); 3].map(|()| scope.spawn(|| mend(root.path())));
+            for report in repairs.map(|repair| repair.join().unwrap()) {
+                assert!(report.failed.is_empty(), "{:?}", report.failed);
+                assert!(report.lost.is_empty(), "{:?}", report.lost);
+            }
+        });
+        assert_eq!(fs::read(&file).unwrap(), bytes);
+    }
+}
+
 fn names(folder: &Path) -> Vec<OsString> {
     let entries = fs::read_dir(folder).unwrap();
     let mut names: Vec<OsString> = entries.map(|entry| entry.unwrap().file_name()).collect();
