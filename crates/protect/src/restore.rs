@@ -305,36 +305,15 @@ impl RestoreTree {
     ) -> Result<()> {
         let failed = |error| self.failed("restoring", path)(error);
         let place = self.path_of(path);
-        let stays = |why| Error::new(ErrorKind::Busy, format!("{} {why}", shown(&place)));
         let Some(seen) = seen else {
-            let is_special = || {
-                let found = std::fs::symlink_metadata(&place).map(|found| found.file_type());
-                found.is_ok_and(|kind| !kind.is_file() && !kind.is_symlink())
-            };
-            // Another repair may have been faster.
-            let is_restored =
-                || have_same_bytes(folder.file_to_read(temporary)?, folder.file_to_read(name)?);
-            match folder.take(folder, temporary, name) {
-                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                    return Err(failed(error));
-                }
-                Err(_) if is_special() => return Err(self.in_the_way(path)),
-                Err(_) if is_restored().unwrap_or(false) => {
-                    folder.remove(temporary).map_err(failed)?;
-                }
-                Err(_) => {
-                    let why = "is there and has other content than the protected one, so it stays";
-                    return Err(stays(why));
-                }
-                Ok(()) => {}
-            }
+            self.name_new(folder, (temporary, name), path)?;
             self.note_name(path);
             return Ok(());
         };
         let now = std::fs::symlink_metadata(&place).ok();
         let now = now.filter(|now| Attributes::of(now).modified == Some(seen.modified));
         let Some(now) = now else {
-            return Err(stays("was changed since the repair began, and stays"));
+            return Err(stays(&place, "was changed since the repair began, and stays"));
         };
         if seen.is_kept && !now.is_dir() && now.len() > 0 {
             self.keep(folder, name, &place, &now).map_err(failed)?;
@@ -342,6 +321,34 @@ impl RestoreTree {
         folder.replace(temporary, name).map_err(failed)?;
         self.note_name(path);
         Ok(())
+    }
+
+    /// Gives something a name that was free. What has the name meanwhile stays; if it has the same
+    /// bytes, another repair was faster.
+    fn name_new(
+        &self,
+        folder: &Folder,
+        (temporary, name): (&[u8], &[u8]),
+        path: &[u8],
+    ) -> Result<()> {
+        let failed = |error| self.failed("restoring", path)(error);
+        let place = self.path_of(path);
+        let is_special = || {
+            let found = std::fs::symlink_metadata(&place).map(|found| found.file_type());
+            found.is_ok_and(|kind| !kind.is_file() && !kind.is_symlink())
+        };
+        let is_restored =
+            || have_same_bytes(folder.file_to_read(temporary)?, folder.file_to_read(name)?);
+        match folder.take(folder, temporary, name) {
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(failed(error)),
+            Err(_) if is_special() => Err(self.in_the_way(path)),
+            Err(_) if is_restored().unwrap_or(false) => folder.remove(temporary).map_err(failed),
+            Err(_) => Err(stays(
+                &place,
+                "is there and has other content than the protected one, so it stays",
+            )),
+        }
     }
 
     /// Gives what is about to be replaced another name: a second one, so that it has its own until
@@ -602,6 +609,11 @@ fn digest_of(file: &File, size: u64) -> io::Result<FileDigest> {
         hasher.update(&memory[..count]);
     }
     Ok(shorten(&Digest::new(hasher.finalize().into())))
+}
+
+/// Returns the error that something has the name of what is restored, and may not be replaced.
+fn stays(place: &Path, why: &str) -> Error {
+    Error::new(ErrorKind::Busy, format!("{} {why}", shown(place)))
 }
 
 /// Whether two files have the same bytes from here on.
