@@ -616,7 +616,7 @@ fn stays(place: &Path, why: &str) -> Error {
     Error::new(ErrorKind::Busy, format!("{} {why}", shown(place)))
 }
 
-/// Whether two files have the same bytes from here on.
+/// Whether two files, read from where they stand, have the same bytes.
 fn have_same_bytes(one: File, other: File) -> io::Result<bool> {
     let (mut one, mut other) = (BufReader::new(one), BufReader::new(other));
     loop {
