@@ -45,9 +45,9 @@ pub fn cut(name: &[u8], most: usize) -> &[u8] {
     &name[..end]
 }
 
-/// A name that repair gives to a file that it puts aside: `NAME.damaged-<8 hex>-<16 hex>`. The first
-/// digits begin the id of the object or of the protection. The others are a digest; whoever gives
-/// the name decides what it covers.
+/// A name that repair gives to a file that it puts aside: `NAME.damaged-<8 hex>-<16 hex>`. The
+/// first digits begin the id of the object or of the protection. The others are a digest; whoever
+/// gives the name decides what it covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AsideName<'a> {
     /// The file's name before; its end may be cut off.
