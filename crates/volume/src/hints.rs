@@ -58,6 +58,20 @@ impl<'a> FolderHints<'a> {
         let _: Vec<Result<()>> = join_all(self.cluster.nodes().map(write)).await;
     }
 
+    /// Leaves a hint about an object on one node, which need not bear the volume's mark yet.
+    ///
+    /// # Errors
+    /// If the hint cannot be written.
+    pub async fn leave_on(
+        self,
+        node: NodeIndex,
+        object: ObjectId,
+        name: &ObjectName,
+    ) -> Result<()> {
+        let path = names::mark(self.folder, object);
+        self.cluster.node(node).write(&path, text(name).into(), Mode::Replace).await
+    }
+
     /// Removes a hint about an object from all nodes that answer.
     pub async fn remove(self, object: ObjectId) {
         let path = names::mark(self.folder, object);

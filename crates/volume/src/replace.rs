@@ -3,7 +3,9 @@
 //! A lost node held manifests that readers rely on: a version on t + 1 nodes is found although t of
 //! them are lost. A new, empty node in its place must not be asked before it has these manifests.
 //! Otherwise its answer would count as proof that the versions do not exist. So it gets the
-//! manifests first, then the volume's mark, and the shards last, by repair.
+//! manifests first, then the volume's mark, and the shards last, by repair. Until then, the node has
+//! a hint about each object that lacks a shard there, so that an interrupted replacement is seen,
+//! and finished by whoever repairs what is owed.
 
 use std::collections::BTreeMap;
 
@@ -15,6 +17,7 @@ use crate::cluster::{Cluster, MOST_ATTEMPTS};
 use crate::files::NameFiles;
 use crate::find::keeps_changing;
 use crate::flaw::told;
+use crate::hints::FolderHints;
 use crate::list::ListJob;
 use crate::manifest::Body;
 use crate::names::{
@@ -157,17 +160,26 @@ impl FillJob<'_> {
         for from in self.cluster.nodes().filter(|&from| from != self.node) {
             let Ok(file) = files.read_manifest(from, listed).await else { continue };
             let content = file.manifest.content;
-            let is_on_few = content.is_none_or(|it| !matches!(it.body, Body::Shards { .. }));
+            let is_on_few =
+                content.as_ref().is_none_or(|it| !matches!(it.body, Body::Shards { .. }));
             if is_on_few && is_settled {
                 return Ok(Some(false));
             }
             let path = files.name.manifest(&listed);
-            // The node does not bear the volume's mark yet.
-            let written =
-                self.cluster.node(self.node).write(&path, file.bytes, Mode::Replace).await;
+            let write = async {
+                // The node does not bear the volume's mark yet.
+                self.cluster.node(self.node).write(&path, file.bytes, Mode::Replace).await?;
+                match content.map(|it| it.body) {
+                    Some(Body::Shards { .. }) => {
+                        let owed = FolderHints::owed(self.cluster);
+                        owed.leave_on(self.node, listed.version.object, files.name).await
+                    }
+                    _ => Ok(()),
+                }
+            };
             let name = self.cluster.node_name(self.node);
             let refused = |error: Error| Error::new(ErrorKind::Io, error.message()).at_node(name);
-            return written.map(|()| Some(true)).map_err(refused);
+            return write.await.map(|()| Some(true)).map_err(refused);
         }
         Ok(None)
     }

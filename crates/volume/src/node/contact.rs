@@ -21,6 +21,11 @@
 //! extend the limit for all calls, because a large file over a slow link takes longer and is alive
 //! all the time. Answers to other calls do not extend it, because a disk that hangs may still
 //! answer from the system's cache.
+//!
+//! A server may also be *closed*: no connection to it can be made, because it is off or because it
+//! refuses the login. A call finds that out soon, but only after all its repetitions. So later
+//! calls fail at once, with the same reason, and the server is tried again in the background after
+//! one limit. Calls that are under way go on, because they may have a connection.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -71,8 +76,19 @@ struct ContactState {
     /// When contact was last regained.
     regained: Instant,
     rest: Duration,
-    /// When a lost node is tried again. `None` while it is tried.
+    /// When a lost or closed node is tried again. `None` while it is tried.
     next_trial: Option<Instant>,
+    /// Why no connection can be made, if the node is closed.
+    closed: Option<Closed>,
+}
+
+/// Why no connection to a node can be made.
+#[derive(Debug)]
+struct Closed {
+    kind: ErrorKind,
+    reason: String,
+    /// When a call last found the node closed.
+    found: Instant,
 }
 
 /// How long calls of one kind have waited in vain since one of them was last answered, and the
@@ -93,6 +109,7 @@ impl Contact {
             regained: now,
             rest: limit.saturating_mul(REST),
             next_trial: None,
+            closed: None,
         };
         let (is_lost, _) = watch::channel(false);
         Arc::new(Self { node: node.into(), limit, state: Mutex::new(state), is_lost })
@@ -118,12 +135,17 @@ impl Contact {
         self.lock().moved = Instant::now();
     }
 
-    /// Whether the node is given up.
+    /// Whether the node is given up because it is silent.
     pub fn is_lost(&self) -> bool {
         *self.is_lost.borrow()
     }
 
-    /// Returns a receiver that tells whether the node is given up.
+    /// Whether new calls fail at once, because the node is lost or closed.
+    pub fn is_given_up(&self) -> bool {
+        self.is_lost() || self.lock().closed.is_some()
+    }
+
+    /// Returns a receiver that tells whether the node is lost.
     pub fn watch(&self) -> watch::Receiver<bool> {
         self.is_lost.subscribe()
     }
@@ -166,7 +188,12 @@ impl Contact {
         if self.is_lost() {
             return Err(self.silence());
         }
-        let doubt = kind.and_then(|kind| self.lock().doubts.get(&kind).copied());
+        let state = self.lock();
+        if let Some(Closed { kind, reason, .. }) = &state.closed {
+            return Err(Error::new(*kind, reason.clone()).at_node(&self.node));
+        }
+        let doubt = kind.and_then(|kind| state.doubts.get(&kind).copied());
+        drop(state);
         let waited = doubt.map_or(Duration::ZERO, |doubt| doubt.time);
         let patience = self.limit.saturating_sub(waited).max(self.limit / LEAST);
         Ok(Wait { contact: self, begun: Instant::now(), patience, extra, kind })
@@ -188,22 +215,46 @@ impl Contact {
             state.rest = shortest;
         }
         state.next_trial = Instant::now().checked_add(state.rest);
+        state.closed = None;
         self.is_lost.send_replace(true);
     }
 
-    /// Returns a trial if the node is lost and is to be tried again now.
-    pub fn due_trial(self: &Arc<Self>) -> Option<Trial> {
-        if !self.is_lost() {
-            return None;
-        }
+    /// Notes that a call has failed after all its repetitions, because no connection to the node
+    /// can be made. Later calls fail with an error of the same kind, and with `reason`.
+    pub fn close(&self, kind: ErrorKind, reason: &str) {
         let mut state = self.lock();
-        state.next_trial.take_if(|at| *at <= Instant::now())?;
-        Some(Trial { contact: Arc::clone(self), has_answered: false })
+        if self.is_lost() {
+            return;
+        }
+        let found = Instant::now();
+        if state.closed.is_none() {
+            state.next_trial = found.checked_add(self.limit);
+        }
+        state.closed = Some(Closed { kind, reason: reason.to_owned(), found });
     }
 
-    fn tried(&self, has_answered: bool) {
+    /// Returns a trial if the node is lost or closed, and is to be tried again now.
+    pub fn due_trial(self: &Arc<Self>) -> Option<Trial> {
+        let is_lost = self.is_lost();
+        let mut state = self.lock();
+        if !is_lost && state.closed.is_none() {
+            return None;
+        }
+        state.next_trial.take_if(|at| *at <= Instant::now())?;
+        Some(Trial { contact: Arc::clone(self), begun: Instant::now(), has_answered: false })
+    }
+
+    fn tried(&self, begun: Instant, has_answered: bool) {
         let mut state = self.lock();
         let now = Instant::now();
+        if let Some(closed) = &state.closed {
+            // The trial's call may be answered with the error that the node is still closed.
+            match has_answered && closed.found < begun {
+                true => state.closed = None,
+                false => state.next_trial = now.checked_add(self.limit),
+            }
+            return;
+        }
         let longest = self.limit.saturating_mul(LONGEST_REST);
         state.rest = state.rest.saturating_mul(2).min(longest);
         match has_answered {
@@ -250,11 +301,12 @@ impl Drop for Sign {
     }
 }
 
-/// A trial of a lost node. If the trial is dropped before its end, the node counts as not having
-/// answered.
+/// A trial of a lost or closed node. If the trial is dropped before its end, the node counts as not
+/// having answered.
 #[derive(Debug)]
 pub(crate) struct Trial {
     contact: Arc<Contact>,
+    begun: Instant,
     has_answered: bool,
 }
 
@@ -267,7 +319,7 @@ impl Trial {
 
 impl Drop for Trial {
     fn drop(&mut self) {
-        self.contact.tried(self.has_answered);
+        self.contact.tried(self.begun, self.has_answered);
     }
 }
 
@@ -455,5 +507,34 @@ mod tests {
         assert_eq!(rest, 30, "it has held long enough");
         trial.wait(after(11, ())).await;
         assert!(contact.is_lost(), "the answer came too late");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_closed_node_is_not_asked_until_a_trial_finds_it_open() {
+        let contact = Contact::new("n", LIMIT);
+        let refused = async || {
+            after(1, ()).await.unwrap();
+            contact.close(ErrorKind::Refused, "login refused");
+            Err::<(), _>(Error::new(ErrorKind::Refused, "cannot read a: login refused"))
+        };
+        let (under_way, closing) = join(
+            contact.hold(NodeCall::Read, after(9, 7)),
+            contact.hold(NodeCall::Read, refused()),
+        )
+        .await;
+        assert_eq!(under_way.unwrap(), 7, "it had a connection");
+        closing.unwrap_err();
+        let error = contact.hold(NodeCall::Read, pending::<Result<()>>()).await.unwrap_err();
+        assert_eq!((error.kind(), error.message()), (ErrorKind::Refused, "login refused"));
+        assert!(contact.is_given_up() && !contact.is_lost());
+        assert!(contact.due_trial().is_none(), "it rests for one limit");
+        after(2, ()).await.unwrap();
+        contact.due_trial().unwrap().wait(refused()).await;
+        assert!(contact.is_given_up(), "the answer was that it is still closed");
+        after(9, ()).await.unwrap();
+        assert!(contact.due_trial().is_none());
+        after(1, ()).await.unwrap();
+        contact.due_trial().unwrap().wait(after(1, ())).await;
+        contact.hold(NodeCall::Read, after(1, ())).await.unwrap();
     }
 }

@@ -2,7 +2,8 @@
 //! OpenDAL.
 //!
 //! A request that fails quickly is repeated if possible. A request that is not answered is not
-//! repeated: [`Timed`] gives up the node. The node reports all bytes that move to [`Contact`]. A
+//! repeated: [`Timed`] gives up the node. It also does so after the first request that finds the
+//! server closed, with all its repetitions. The node reports all bytes that move to [`Contact`]. A
 //! writer that failed is aborted, never continued. If a service shows a file before it is whole
 //! (WebDAV, SFTP), the file is written in the folder [`STAGING`] and renamed.
 //!
@@ -16,6 +17,7 @@
 use std::error::Error as StdError;
 use std::fmt;
 use std::future::{self, Future};
+use std::iter;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -29,7 +31,7 @@ use opendal::{Buffer, BytesRange, Metadata, Operator};
 use paritas_store::error::{Error, ErrorKind, Result};
 
 use super::contact::Contact;
-use super::service::Service;
+use super::service::{NoConnection, Service};
 use super::streamed::StreamedPut;
 use super::{
     Abilities, Entry, MOST_WHOLE, Mode, Node, NodeCall, STAGING, Stat, Writer, check_path,
@@ -153,7 +155,11 @@ impl Node for Endpoint {
         let mut attempt = 0;
         loop {
             match self.write_staged(path, content.clone()).await {
-                Err(error) if attempt < inner.retries && error.kind() == ErrorKind::Io => {
+                Err(error)
+                    if attempt < inner.retries
+                        && error.kind() == ErrorKind::Io
+                        && !inner.contact.is_given_up() =>
+                {
                     attempt += 1;
                     tokio::time::sleep(PAUSE * (1 << attempt.min(6))).await;
                 }
@@ -301,6 +307,9 @@ impl EndpointInner {
             _ => ErrorKind::Io,
         };
         let why = self.shown(&error);
+        if is_closed(&error) {
+            self.contact.close(kind, &why);
+        }
         Error::new(kind, format!("cannot {doing} {}: {why}", named(path))).at_node(&self.name)
     }
 
@@ -446,6 +455,15 @@ impl EndpointInner {
         });
         Ok(entries.map_err(|error| self.error("list", prefix, error)).boxed())
     }
+}
+
+/// Whether an error says that no connection to the server could be made.
+fn is_closed(error: &opendal::Error) -> bool {
+    iter::successors(error.source(), |&cause| cause.source()).any(|cause| {
+        let of_http =
+            cause.downcast_ref::<reqwest::Error>().is_some_and(reqwest::Error::is_connect);
+        of_http || cause.is::<NoConnection>()
+    })
 }
 
 fn modified(about: &Metadata) -> Option<SystemTime> {

@@ -1,6 +1,7 @@
 //! OpenDAL's operators for services, and what OpenDAL does not say about them.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -37,6 +38,20 @@ pub(super) struct Service {
     /// The texts that must not be shown.
     pub secrets: Vec<Secret>,
 }
+
+/// The cause of an error: no connection to the server could be made, for this reason. The client
+/// for HTTP has a cause of its own.
+#[derive(Debug)]
+#[cfg_attr(not(all(feature = "sftp", unix)), expect(dead_code, reason = "only SSH has this cause"))]
+pub(super) struct NoConnection(pub String);
+
+impl fmt::Display for NoConnection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for NoConnection {}
 
 /// Characters and their escapes. `%`, which begins all escapes, is first, so that it is replaced
 /// first and restored last.

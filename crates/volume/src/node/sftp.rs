@@ -35,6 +35,7 @@ use tokio::io::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStderr, Command};
 
 use super::location::SshHost;
+use super::service::NoConnection;
 
 /// Largest number of connections to a host. Beyond that, connections are shared.
 const MOST_CONNECTIONS: usize = 64;
@@ -51,6 +52,9 @@ const MOST_READ: u64 = 2 << 20;
 
 /// Largest number of bytes of the messages of `ssh` that are kept.
 const MOST_SAID: u64 = 4096;
+
+/// What `ssh` says if the key of a host is another one than the one that is known.
+const KEY_CHANGED: &str = "REMOTE HOST IDENTIFICATION HAS CHANGED";
 
 /// A folder of a host.
 #[derive(Debug, Default)]
@@ -132,20 +136,17 @@ impl SftpFolder {
     }
 
     async fn connect(&self) -> Result<Connection> {
-        let failed = |what: &str, error: &dyn std::fmt::Display| {
-            Error::new(ErrorKind::Unexpected, format!("{what}: {error}")).set_temporary()
-        };
-        let mut ssh = self.command().spawn().map_err(|error| failed("cannot run ssh", &error))?;
+        let mut ssh = self.command().spawn().map_err(|error| {
+            let why = format!("the program ssh cannot be started: {error}");
+            no_connection(ErrorKind::Unexpected, why)
+        })?;
         let pipes = ssh.stdin.take().zip(ssh.stdout.take()).zip(ssh.stderr.take());
         let ((stdin, stdout), stderr) =
-            pipes.ok_or_else(|| failed("cannot run ssh", &"it has no pipes"))?;
-        let said = tokio::spawn(last_line(stderr));
+            pipes.ok_or_else(|| no_connection(ErrorKind::Unexpected, "ssh has no pipes"))?;
+        let said = tokio::spawn(said(stderr));
         match Sftp::new(stdin, stdout, SftpOptions::new()).await {
             Ok(sftp) => Ok(Connection { sftp, _ssh: ssh }),
-            Err(error) => {
-                let said = said.await.unwrap_or_default();
-                Err(failed("ssh", if said.is_empty() { &error } else { &said }))
-            }
+            Err(error) => Err(refused(&said.await.unwrap_or_default(), &error)),
         }
     }
 
@@ -155,15 +156,49 @@ impl SftpFolder {
     }
 }
 
-/// Returns the last line of the messages of `ssh`, once it has ended.
-async fn last_line(stderr: ChildStderr) -> String {
+/// Returns the messages of `ssh`, once it has ended.
+async fn said(stderr: ChildStderr) -> String {
     let mut said = Vec::new();
     let mut stderr = stderr.take(MOST_SAID);
     // If reading fails, the text read so far is used.
     let _ = stderr.read_to_end(&mut said).await;
     let _ = tokio::io::copy(&mut stderr.into_inner(), &mut tokio::io::sink()).await;
-    let said = String::from_utf8_lossy(&said);
-    said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default().trim().to_owned()
+    String::from_utf8_lossy(&said).into_owned()
+}
+
+/// Converts the messages of an `ssh` that made no connection into an error. If there are none, the
+/// error tells what its pipes showed. A refused login or key will be refused again, so it is not
+/// repeated.
+fn refused(said: &str, shown: &SftpError) -> Error {
+    let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
+    if said.contains(KEY_CHANGED) {
+        let place = lines.find(|line| line.starts_with("Offending")).unwrap_or("");
+        let message = format!(
+            "the key of the host is not the one that is known for it ({place}); if the host was \
+             set up anew, `ssh-keygen -R HOST` forgets its old key"
+        );
+        return no_connection(ErrorKind::PermissionDenied, message);
+    }
+    let Some(last) = lines.next_back() else {
+        return no_connection(ErrorKind::Unexpected, format!("ssh: {shown}"));
+    };
+    match () {
+        () if last.contains("Permission denied") => {
+            no_connection(ErrorKind::PermissionDenied, format!("ssh: {last}"))
+        }
+        () if last.contains("Host key verification failed") => {
+            let why = lines.next_back().unwrap_or(last);
+            no_connection(ErrorKind::PermissionDenied, format!("ssh: {why}"))
+        }
+        () => no_connection(ErrorKind::Unexpected, format!("ssh: {last}")),
+    }
+}
+
+/// Returns the error for a connection that could not be made. What is unexpected may be better at
+/// the next attempt.
+fn no_connection(kind: ErrorKind, why: impl Into<String>) -> Error {
+    let error = Error::new(kind, "no connection").set_source(NoConnection(why.into()));
+    if kind == ErrorKind::Unexpected { error.set_temporary() } else { error }
 }
 
 impl Host {
@@ -177,8 +212,8 @@ impl Host {
             return Ok(found);
         }
         let silent = |_| {
-            let message = format!("ssh: no connection within {} s", CONNECTING.as_secs());
-            Error::new(ErrorKind::Unexpected, message).set_temporary()
+            let why = format!("the host has not answered within {} s", CONNECTING.as_secs());
+            no_connection(ErrorKind::Unexpected, why)
         };
         let made = tokio::time::timeout(CONNECTING, self.0.folder.connect()).await;
         let made = Arc::new(made.map_err(silent)??);

@@ -29,9 +29,9 @@ const STORING: u64 = 16 << 20;
 /// Largest number of entries of a listing that wait to be taken.
 const LISTED: usize = 64;
 
-/// A node that is given up when it does not answer within a time limit, such as a disk that hangs.
-/// All calls together wait for the limit once. Later calls fail at once; now and then one of them
-/// starts a trial of the node in the background.
+/// A node that is given up when it does not answer within a time limit, such as a disk that hangs,
+/// or when no connection to it can be made. All calls together wait for the limit once. Later calls
+/// fail at once; now and then one of them starts a trial of the node in the background.
 #[derive(Debug)]
 pub struct Timed {
     inner: Arc<dyn Node>,
@@ -50,7 +50,8 @@ impl Timed {
         Self { inner, contact }
     }
 
-    /// Returns the contact for a call to the node. If a trial of a lost node is due, starts it.
+    /// Returns the contact for a call to the node. If a trial of a node that is lost or closed is
+    /// due, starts it.
     fn contact(&self) -> &Arc<Contact> {
         if let Some(trial) = self.contact.due_trial() {
             let inner = Arc::clone(&self.inner);

@@ -132,6 +132,39 @@ async fn errors_of_a_server_that_is_not_there_show_no_secret() {
 }
 
 #[tokio::test]
+async fn a_server_that_is_off_is_tried_again_once_a_limit() {
+    let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    for uri in uris(&free.to_string()) {
+        let node = node_with_retries(&uri, 2);
+        let first = node.read("a", None).await.unwrap_err();
+        let listener = TcpListener::bind(free).await.unwrap();
+        let server = tokio::spawn(async move {
+            let mut connections = 0;
+            while let Ok(accepted) =
+                tokio::time::timeout(Duration::from_secs(1), listener.accept()).await
+            {
+                serve(accepted.unwrap().0, answer("200 OK", 4, "text")).await;
+                connections += 1;
+            }
+            connections
+        });
+        for _ in 0..50 {
+            let error = node.read("a", None).await.unwrap_err();
+            assert_eq!(error.kind(), first.kind());
+            assert!(first.message().ends_with(error.message()), "{first} {error}");
+        }
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        node.read("a", None).await.unwrap_err();
+        let begun = Instant::now();
+        while node.read("a", None).await.is_err() {
+            assert!(begun.elapsed() < Duration::from_secs(20), "{uri}: the trial has not ended");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert_eq!(server.await.unwrap(), 2, "{uri}: the trial, and the call after it");
+    }
+}
+
+#[tokio::test]
 async fn permission_and_trouble_are_told_apart() {
     let cases = [
         ("401 Unauthorized", ErrorKind::Refused),

@@ -157,6 +157,9 @@ async fn a_lost_disk_is_replaced_by_an_empty_one() {
     let error = get(&volume, "large/0").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
     hidden.show();
+    // A replacement that ends here is not forgotten.
+    let owed = volume.status().await.unwrap().owed.names;
+    assert_eq!(owed, (1..8).map(|object| name(&format!("large/{object}"))).collect::<Vec<_>>());
     for object in volume.most_urgent_first("").await.unwrap() {
         let repaired = volume.repair(&object, false).await.unwrap();
         assert!(!repaired.is_owed, "{:?}", repaired.flaws);

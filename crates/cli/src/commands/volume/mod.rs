@@ -141,8 +141,7 @@ fn advice(path: &Path, node: &Member, trouble: NodeTrouble) -> String {
             shown(path)
         ),
         NodeTrouble::Refused => format!(
-            "give this user access to the files of {name}; they are there, so the node need not be \
-             replaced"
+            "give this user access to {name}; its files are there, so it need not be replaced"
         ),
         _ => {
             let command = match node.is_drained {

@@ -148,8 +148,34 @@ fn a_killed_command_leaves_no_connection_and_no_file_on_this_machine() {
     assert_eq!((unfinished(), files(&state)), (0, Vec::new()));
     let got = run(args!["volume", "get", &volume, "a/файл", "-"]).expect(exit::DONE);
     assert!(got.stdout == content);
+    a_refused_login_is_not_repeated(&server, &volume);
     let wrong = fs::read_to_string(&volume).unwrap().replace("known_hosts=accept", "");
     fs::write(&volume, wrong.replace("127.0.0.1", "no-such-host.invalid")).unwrap();
     let refused = run(args!["volume", "ls", &volume]).expect(exit::IO);
     assert!(refused.stderr.contains("no-such-host.invalid"), "{refused}");
+}
+
+/// One node has a key that the server does not know.
+fn a_refused_login_is_not_repeated(server: &Server, volume: &Path) {
+    let put = |object: String| run(args!["volume", "put", volume, volume, object]);
+    (0..20).for_each(|object| drop(put(format!("many/{object}")).expect(exit::DONE)));
+    let with_key = |key: &str| {
+        let text = fs::read_to_string(volume).unwrap();
+        let (others, last) = text.rsplit_once("name = \"c\"").unwrap();
+        let last = last.replace("/user\"", key);
+        fs::write(volume.with_file_name("refused.toml"), format!("{others}name = \"c\"{last}"))
+            .unwrap();
+    };
+    with_key("/host\"");
+    let refusals = || {
+        let log = fs::read_to_string(server.folder.path().join("log")).unwrap();
+        log.matches("[preauth]").count()
+    };
+    let before = refusals();
+    let repair = run(args!["volume", "repair", volume.with_file_name("refused.toml")]);
+    let repair = repair.expect(exit::REPAIRABLE);
+    assert!(repair.text().contains("Permission denied"), "{repair}");
+    assert!(repair.stderr.contains("give this user access to c;"), "{repair}");
+    let logins = refusals() - before;
+    assert!((1..=8).contains(&logins), "{logins} logins");
 }
