@@ -8,6 +8,7 @@
 mod cost;
 mod destination;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -174,6 +175,8 @@ pub(crate) struct LayerOrder {
     /// What is protected. The digests of files are zeros until the files are read.
     pub items: Vec<Item>,
     pub stream: Stream,
+    /// The redundancy of this layer.
+    pub redundancy: Redundancy,
     pub geometry: StreamGeometry,
     /// The folders for parity files.
     pub folders: Vec<PathBuf>,
@@ -259,6 +262,7 @@ pub(crate) fn plan_in(
         protection: old.first().map_or_else(random_id, |old| Ok(old.id()))?,
         generation: old.first().map_or(0, |old| old.next_generation),
         older: Vec::new(),
+        redundancy: job.redundancy,
         geometry: StreamGeometry::choose(stream.length(), job.redundancy)?,
         stream,
         items,
@@ -313,6 +317,14 @@ impl WalkedFiles {
 }
 
 impl LayerOrder {
+    /// Returns an order for those of its items that are no gaps.
+    fn of_files_in(&self, mut items: Vec<Item>) -> Result<Self> {
+        items.retain(|item| !matches!(item.kind, ItemKind::Gap { .. }));
+        let stream = stream(&self.root, &items, self.redundancy)?;
+        let geometry = StreamGeometry::choose(stream.length(), self.redundancy)?;
+        Ok(Self { items, stream, geometry, ..self.clone() })
+    }
+
     /// Returns the paths of the parity files.
     pub fn targets(&self) -> Vec<PathBuf> {
         let header = self.header(Id::new([0; 16]), 0);
@@ -388,26 +400,35 @@ impl LayerOrder {
 ///
 /// # Errors
 /// If a parity file cannot be written ([`ErrorKind::Io`]), the memory is short
-/// ([`ErrorKind::Memory`]), or another process protects the same files ([`ErrorKind::Busy`]). Then
-/// no new parity is made, and the old parity stays.
+/// ([`ErrorKind::Memory`]), or another process protects the same files, or so many files change
+/// while they are read that old parity would be given up for nothing ([`ErrorKind::Busy`]). Then no
+/// new parity is made, and the old parity stays.
 pub fn protect(plan: &ProtectPlan, progress: Progress<'_>) -> Result<ProtectReport> {
-    let order = &plan.order;
-    expect_room(order)?;
-    order.folders.iter().try_for_each(|folder| make_folder(folder, order))?;
-    let (targets, header) = (order.targets(), order.header(random_id()?, 0));
-    let access = parity_access(&order.root, order.mode);
-    let new = NewFile::all(targets.iter().cloned(), &Replace::Never, access);
-    let files = StagedFile::create_all(new, 0)?;
-    let scanned = code_blocks(order, &header, &files, progress)?;
-    let (items, mut skipped) = settled(order, &scanned);
-    refuse_damaged(order, &items)?;
-    let gap_blocks = gap_blocks(&order.geometry, &items, &scanned.unread);
-    let sizes = items.iter().filter_map(|item| match item.kind {
-        ItemKind::File { size, .. } => Some(size),
-        _ => None,
-    });
+    expect_room(&plan.order)?;
+    plan.order.folders.iter().try_for_each(|folder| make_folder(folder, &plan.order))?;
+    let mut order = Cow::Borrowed(&plan.order);
+    let mut skipped = plan.skipped.clone();
+    let mut attempts = 1;
+    let coded = loop {
+        let mut coded = CodedLayer::make(&order, progress)?;
+        skipped.append(&mut coded.skipped);
+        if !coded.is_hollow(&order) {
+            break coded;
+        }
+        if attempts == MOST_ATTEMPTS || file_sizes(&coded.items).next().is_none() {
+            refuse_hollow(&order, &skipped)?;
+            break coded;
+        }
+        attempts += 1;
+        order = Cow::Owned(order.of_files_in(coded.items)?);
+    };
+    refuse_damaged(&order, &coded.items)?;
+    let CodedLayer { header, files, items, checksums, gap_blocks, .. } = coded;
+    let order = &*order;
+    let targets = order.targets();
+    let sizes = file_sizes(&items);
     let (files_count, bytes) = (sizes.clone().count() as u64, sizes.sum());
-    let catalogue = encoded_catalogue(order, items, scanned.checksums)?;
+    let catalogue = encoded_catalogue(order, items, checksums)?;
     let parity_bytes = order.geometry.parity * order.geometry.block;
     let shape = CatalogueShape::choose(&catalogue, header.count, parity_bytes);
     let header = Header { catalogue: shape, ..header };
@@ -415,7 +436,6 @@ pub fn protect(plan: &ProtectPlan, progress: Progress<'_>) -> Result<ProtectRepo
     let old = || refuse_rivals(order).map(|()| existing(&order.replaced));
     let mut warnings = commit_over(&order.all_folders(), old, files, order.sync)?.warnings();
     warnings.extend(left_out(order));
-    skipped.splice(0..0, plan.skipped.iter().cloned());
     Ok(ProtectReport {
         id: order.protection,
         files: files_count,
@@ -429,6 +449,63 @@ pub fn protect(plan: &ProtectPlan, progress: Progress<'_>) -> Result<ProtectRepo
         gap_blocks,
         warnings,
     })
+}
+
+/// How often files are read at most, if those that change meanwhile take too much parity. Each time,
+/// the files are left out that have changed the time before.
+const MOST_ATTEMPTS: usize = 3;
+
+/// The parity blocks of a layer in files without their names, and what was read for them.
+struct CodedLayer {
+    header: Header,
+    files: Vec<StagedFile>,
+    /// The items with their digests, and gaps in place of what could not be read as planned.
+    items: Vec<Item>,
+    checksums: Vec<u64>,
+    skipped: Vec<Skipped>,
+    /// As in [`ProtectReport::gap_blocks`].
+    gap_blocks: u64,
+}
+
+impl CodedLayer {
+    fn make(order: &LayerOrder, progress: Progress<'_>) -> Result<Self> {
+        let header = order.header(random_id()?, 0);
+        let access = parity_access(&order.root, order.mode);
+        let new = NewFile::all(order.targets(), &Replace::Never, access);
+        let files = StagedFile::create_all(new, 0)?;
+        let scanned = code_blocks(order, &header, &files, progress)?;
+        let (items, skipped) = settled(order, &scanned);
+        let gap_blocks = gap_blocks(&order.geometry, &items, &scanned.unread);
+        Ok(Self { header, files, items, checksums: scanned.checksums, skipped, gap_blocks })
+    }
+
+    /// Whether gaps take more than half of the parity.
+    fn is_hollow(&self, order: &LayerOrder) -> bool {
+        self.gap_blocks * 2 > order.geometry.parity
+    }
+}
+
+/// Returns the sizes of the files among some items that have their bytes in this layer.
+fn file_sizes(items: &[Item]) -> impl Iterator<Item = u64> + Clone {
+    items.iter().filter_map(|item| match item.kind {
+        ItemKind::File { size, .. } => Some(size),
+        _ => None,
+    })
+}
+
+/// Refuses to put parity that repairs little in the place of older parity.
+fn refuse_hollow(order: &LayerOrder, skipped: &[Skipped]) -> Result<()> {
+    let replaces_all = order.generation > 0 && order.older.is_empty();
+    let Some(first) = skipped.last().filter(|_| replaces_all) else { return Ok(()) };
+    Err(Error::new(
+        ErrorKind::Busy,
+        format!(
+            "{}: files change while they are read, so the new parity would repair little, and the \
+             old parity stays; one of them: {}; try again when they are at rest, or leave them out",
+            shown(&order.root),
+            shown(&first.path)
+        ),
+    ))
 }
 
 /// Returns a warning if there are extended attributes that are not recorded.

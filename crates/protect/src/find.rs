@@ -29,6 +29,7 @@ use crate::parity::{ParityFile, is_remnant, read_catalogue, refusal};
 use crate::system::{name_bytes, owned_name, path_in};
 use crate::tree::{Scope, Tree, joined, threads};
 use files::{holds_named, named_files_in, parity_files_in};
+use given::folders_among;
 use part::AskedPart;
 pub use places::{IsWanted, Other};
 use places::{KnownProtection, ParityPlaces};
@@ -571,8 +572,7 @@ pub fn holds_parity(path: &Path) -> bool {
 
 /// Returns the protections whose parity is in some folders.
 pub(crate) fn in_folders(folders: &[PathBuf]) -> Result<Vec<Protection>> {
-    let folders = folders.iter().filter(|folder| folder.is_dir()).cloned().collect();
-    ParityPlaces::in_folders(folders).protections()
+    ParityPlaces::in_folders(folders_among(folders)?).protections()
 }
 
 /// Whether parity files of protection `id`, of this generation or a later one, have their final
@@ -582,12 +582,32 @@ pub(crate) fn has_generation(folders: &[PathBuf], id: Id, generation: u32) -> Re
         let Header { protection, generation: other, .. } = file.header;
         protection == id && other >= generation && !has_temporary_name(&file.path)
     };
-    for folder in folders.iter().filter(|folder| folder.is_dir()) {
-        if parity_files_in(folder)?.iter().any(is_later) {
+    for folder in folders_among(folders)? {
+        if parity_files_in(&folder)?.iter().any(is_later) {
             return Ok(true);
         }
     }
     Ok(false)
+}
+
+/// Refuses to take a folder as one without parity of `label` if there are files with names of such
+/// parity that this process cannot read.
+///
+/// # Errors
+/// If there are such files, or a folder cannot be read ([`ErrorKind::Io`]).
+pub(crate) fn expect_read(folders: &[PathBuf], label: &str) -> Result<()> {
+    let beginning = format!("{label}-");
+    for folder in folders_among(folders)? {
+        for path in named_files_in(&folder)? {
+            let name = path.file_name().map(name_bytes).unwrap_or_default();
+            if name.starts_with(beginning.as_bytes())
+                && let Some(error) = refusal(&path)
+            {
+                return Err(Error::io("reading the parity", &path, &error));
+            }
+        }
+    }
+    Ok(())
 }
 
 fn group(files: &[ParityFile]) -> BTreeMap<Id, Vec<&ParityFile>> {

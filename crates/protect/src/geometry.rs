@@ -67,6 +67,19 @@ impl Redundancy {
         self.millionths
     }
 
+    /// Returns this redundancy, or a larger one if a stream of `length` bytes needs it so that
+    /// `lost` bytes that follow one another can be repaired wherever they are. It is at most 100 %,
+    /// with which everything can be.
+    pub(crate) fn for_loss_of(self, lost: u64, length: u64) -> Self {
+        // The lost bytes are parts of a block at both ends. Two blocks are at most a 128th of the
+        // parity, or twice the smallest block, before it is rounded up.
+        let bytes = u128::from(lost) + u128::from(lost / 100) + u128::from(2 * (SMALL + GRANULE));
+        let whole = Self { millionths: 1_000_000 };
+        let needed = (bytes * 1_000_000).div_ceil(u128::from(length.max(1)));
+        let needed = u32::try_from(needed).map_or(whole, |millionths| Self { millionths });
+        self.max(needed.min(whole))
+    }
+
     /// Returns this share of a number, rounded up.
     pub(crate) fn of(self, number: u64) -> u64 {
         let product = u128::from(number) * u128::from(self.millionths);
@@ -240,6 +253,24 @@ mod tests {
         assert_eq!(StreamGeometry::choose(0, Redundancy::USUAL).unwrap().code().unwrap(), None);
         let usual = StreamGeometry::choose(1 << 29, Redundancy::USUAL).unwrap();
         assert_eq!((usual.data, usual.parity, usual.block), (9_987, 999, 53_760));
+    }
+
+    /// The parity is enough for the loss, and is no more than that, or than everything.
+    #[test]
+    fn a_redundancy_may_be_chosen_for_a_loss() {
+        for length in (9..46).map(|bits| (1_u64 << bits) / 7 * 13 + 1) {
+            for lost in [length / 1000, length / 50, length / 3, length - 1, length] {
+                let chosen = Redundancy::LEAST.for_loss_of(lost, length);
+                let StreamGeometry { block, data, parity, .. } =
+                    StreamGeometry::choose(length, chosen).unwrap();
+                let spans = (lost.saturating_sub(1) / block + 2).min(data);
+                assert!(parity >= spans, "{lost} of {length}: {parity} blocks of {block}");
+                let few = chosen == Redundancy::LEAST
+                    || parity.saturating_sub(4) * block <= lost / 50 * 51;
+                assert!(few, "{lost} of {length}: {parity} blocks of {block}");
+            }
+        }
+        assert_eq!(Redundancy::USUAL.for_loss_of(1 << 20, 1 << 30), Redundancy::USUAL);
     }
 
     #[test]

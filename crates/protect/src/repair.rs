@@ -490,15 +490,17 @@ impl<'a> RepairRun<'a> {
         Ok(())
     }
 
-    /// Notes what was restored, or why it was not.
+    /// Notes what was restored, or why it was not. It also is restored if another repair was
+    /// faster, and has perhaps removed the unfinished file of this one.
     ///
     /// # Errors
     /// If the error concerns more than one file.
     fn note(&self, done: Result<()>, path: &[u8], report: &mut RepairReport) -> Result<()> {
-        let path = self.target.path_of(path);
+        let place = self.target.path_of(path);
         match done {
-            Ok(()) => report.restored.push(path),
-            Err(error) => report.fail(path, &expect_survivable(error)?),
+            Ok(()) => report.restored.push(place),
+            Err(_) if self.is_whole_now(path) => report.restored.push(place),
+            Err(error) => report.fail(place, &expect_survivable(error)?),
         }
         Ok(())
     }
@@ -599,22 +601,32 @@ impl<'a> RepairRun<'a> {
 
     /// Whether an earlier repair to the same folder has restored an entry.
     fn was_restored(&self, entry: &ProtectedEntry) -> bool {
-        let path = self.target.path_of(&entry.path);
+        self.job.to.is_some() && self.is_whole_at(entry, &self.target.path_of(&entry.path))
+    }
+
+    /// Whether the entry with a path is whole there now.
+    fn is_whole_now(&self, path: &[u8]) -> bool {
+        let entry = self.protection.entry_at(path);
+        let entry = entry.map(|number| &self.protection.entries[number]);
+        entry.is_some_and(|entry| self.is_whole_at(entry, &self.target.path_of(path)))
+    }
+
+    /// Whether the file or the link of an entry is at a path, with its bytes.
+    fn is_whole_at(&self, entry: &ProtectedEntry, path: &Path) -> bool {
         let has = |file: &ProtectedEntry| match file.kind {
-            EntryKind::File { size, digest, .. } => digest_of(&path, size) == Some(digest),
+            EntryKind::File { size, digest, .. } => digest_of(path, size) == Some(digest),
             _ => false,
         };
-        let entry_at = |path: &[u8]| self.protection.entry_at(path);
-        self.job.to.is_some()
-            && match &entry.kind {
-                EntryKind::Folder => false,
-                EntryKind::File { .. } => has(entry),
-                EntryKind::HardLink { target } => {
-                    entry_at(target).is_some_and(|file| has(&self.protection.entries[file]))
-                }
-                EntryKind::Symlink { target } => std::fs::read_link(&path)
-                    .is_ok_and(|now| name_bytes(now.as_os_str()) == target.as_slice()),
+        match &entry.kind {
+            EntryKind::Folder => false,
+            EntryKind::File { .. } => has(entry),
+            EntryKind::HardLink { target } => {
+                let file = self.protection.entry_at(target);
+                file.is_some_and(|file| has(&self.protection.entries[file]))
             }
+            EntryKind::Symlink { target } => std::fs::read_link(path)
+                .is_ok_and(|now| name_bytes(now.as_os_str()) == target.as_slice()),
+        }
     }
 
     /// Makes the names of what was restored durable.

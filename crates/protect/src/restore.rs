@@ -4,7 +4,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::fs::{File, Metadata};
-use std::io::{self, BufRead as _, BufReader};
+use std::io;
 use std::mem::take;
 use std::path::{Path, PathBuf};
 
@@ -323,8 +323,7 @@ impl RestoreTree {
         Ok(())
     }
 
-    /// Gives something a name that was free. What has the name meanwhile stays; if it has the same
-    /// bytes, another repair was faster.
+    /// Gives something a name that was free. What has the name meanwhile stays.
     fn name_new(
         &self,
         folder: &Folder,
@@ -337,13 +336,10 @@ impl RestoreTree {
             let found = std::fs::symlink_metadata(&place).map(|found| found.file_type());
             found.is_ok_and(|kind| !kind.is_file() && !kind.is_symlink())
         };
-        let is_restored =
-            || have_same_bytes(folder.file_to_read(temporary)?, folder.file_to_read(name)?);
         match folder.take(folder, temporary, name) {
             Ok(()) => Ok(()),
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(failed(error)),
             Err(_) if is_special() => Err(self.in_the_way(path)),
-            Err(_) if is_restored().unwrap_or(false) => folder.remove(temporary).map_err(failed),
             Err(_) => Err(stays(
                 &place,
                 "is there and has other content than the protected one, so it stays",
@@ -614,20 +610,6 @@ fn digest_of(file: &File, size: u64) -> io::Result<FileDigest> {
 /// Returns the error that something has the name of what is restored, and may not be replaced.
 fn stays(place: &Path, why: &str) -> Error {
     Error::new(ErrorKind::Busy, format!("{} {why}", shown(place)))
-}
-
-/// Whether two files, read from where they stand, have the same bytes.
-fn have_same_bytes(one: File, other: File) -> io::Result<bool> {
-    let (mut one, mut other) = (BufReader::new(one), BufReader::new(other));
-    loop {
-        let (a, b) = (one.fill_buf()?, other.fill_buf()?);
-        let count = a.len().min(b.len());
-        if count == 0 || a[..count] != b[..count] {
-            return Ok(a.is_empty() && b.is_empty());
-        }
-        one.consume(count);
-        other.consume(count);
-    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
 //! Bringing a protection up to date after changes.
 //!
 //! Files that are as they were keep their parity. New and changed files get a new layer, whose
-//! catalogue says which parts of the older layers still count. The old bytes of files that have
+//! catalogue says which parts of the older layers still count. If few files are new, the layer has
+//! more parity than the redundancy asks for, so that the largest of them can be restored, just as
+//! it could have been if it had been there from the beginning. The old bytes of files that have
 //! vanished or changed are lost to their layer for ever, so less damage to the other files of that
 //! layer can be repaired. When that takes more than half of a layer's parity, or there are many
 //! layers, everything is made anew. The old parity stands until the new one has its names.
@@ -34,7 +36,7 @@ use crate::create::{
 use crate::digest::FileDigest;
 use crate::exclude::Excludes;
 use crate::find::{EntryKind, Layer, ProtectedEntry, Protection};
-use crate::geometry::StreamGeometry;
+use crate::geometry::{Redundancy, StreamGeometry};
 use crate::scan::{FileContent, contents, digest_of};
 use crate::system::{path_bytes, path_in};
 use crate::times::{ChangeTimes, is_news};
@@ -286,7 +288,7 @@ pub fn plan_update<'p>(protection: &'p Protection, job: &UpdateJob) -> Result<Up
     let refusal = changes.losses(protection, &removable).refusal(protection, most);
     let (kept, files) = (changes.kept, changes.files(protection));
     let access = parity_access(&protection.root, changes.parity_mode(protection));
-    let (held, skipped) = (held.places, tree.skipped);
+    let (held, skipped) = (held.places, changes.skipped(&tree));
     Ok(UpdatePlan { updated, kept, files, parity, held, skipped, protection, access, refusal })
 }
 
@@ -342,6 +344,8 @@ struct Changes<'p> {
     changed: Vec<usize>,
     /// Numbers of the other entries whose bytes are gone.
     gone: Vec<usize>,
+    /// New files that cannot be opened, and why.
+    closed: Vec<Skipped>,
     /// The pieces that still are files.
     alive: HashSet<KnownPiece>,
 }
@@ -361,10 +365,12 @@ impl<'p> Changes<'p> {
             added: Vec::new(),
             changed: Vec::new(),
             gone: Vec::new(),
+            closed: Vec::new(),
             alive: HashSet::new(),
         };
         changes.keep_in_place(protection, tree, job, &mut items)?;
         changes.keep_moved(protection, job, &mut items);
+        changes.leave_closed(protection, &mut items);
         changes.note_new(protection, &items);
         changes.note_gone(protection, &items);
         changes.items = items;
@@ -397,6 +403,11 @@ impl<'p> Changes<'p> {
             entry.is_file() && !self.is_alive(entry)
         };
         protection.entry_at(&item.path).filter(is_lost)
+    }
+
+    /// Returns the paths that were found and will not be protected.
+    fn skipped(&self, tree: &Tree) -> Vec<Skipped> {
+        [&tree.skipped[..], &self.closed].concat()
     }
 
     /// Returns how much is gone or changed, without what may be removed.
@@ -549,6 +560,7 @@ impl<'p> Changes<'p> {
         settings.created = now();
         settings.mounts = held.with_mounted(tree).into_iter().map(Into::into).collect();
         let stream = stream(&protection.root, &items, protection.redundancy())?;
+        let redundancy = layer_redundancy(protection, &items, stream.length());
         let folders = held.folders(protection);
         let mode = self.parity_mode(protection);
         let order = LayerOrder {
@@ -557,7 +569,8 @@ impl<'p> Changes<'p> {
             protection: protection.id,
             generation: protection.next_generation,
             older,
-            geometry: StreamGeometry::choose(stream.length(), protection.redundancy())?,
+            redundancy,
+            geometry: StreamGeometry::choose(stream.length(), redundancy)?,
             stream,
             replaced: emptied.into_iter().flatten().chain(unused(protection)).collect(),
             mode,
@@ -568,7 +581,7 @@ impl<'p> Changes<'p> {
             sync: job.sync,
             known: HashMap::new(),
         };
-        Ok(order.plan(tree.skipped.clone(), Vec::new()))
+        Ok(order.plan(self.skipped(tree), Vec::new()))
     }
 
     /// Returns the mode for all parity. The catalogue of a new layer names all files, and a layer
@@ -634,6 +647,18 @@ impl<'p> Changes<'p> {
         };
         self.items.iter().filter_map(digest).collect()
     }
+}
+
+/// Returns the redundancy of a layer whose stream has `length` bytes: that of the protection, or
+/// more if the layer's largest file could not be restored otherwise. As much parity as the first
+/// layer has is enough, because no larger loss can be repaired there either.
+fn layer_redundancy(protection: &Protection, items: &[Item], length: u64) -> Redundancy {
+    let of_first = protection.layers.first().map_or(0, |layer| {
+        let StreamGeometry { block, parity, .. } = layer.header.geometry;
+        block * parity
+    });
+    let largest = items.iter().filter_map(Item::size).max().unwrap_or(0);
+    protection.redundancy().for_loss_of(largest.min(of_first), length)
 }
 
 fn place_of(entry: &ProtectedEntry) -> Option<KnownPiece> {

@@ -11,7 +11,7 @@ use paritas_store::shown::shown;
 
 use super::{LayerOrder, MOST_FOLDERS, ProtectJob};
 use crate::catalogue::FOLDER;
-use crate::find::{Protection, folder_in, in_folders};
+use crate::find::{Protection, expect_read, folder_in, in_folders};
 use crate::label;
 use crate::system::{path_bytes, path_in};
 use crate::tree::{Skipped, Tree};
@@ -130,6 +130,9 @@ pub(super) fn protected_already(
     label: &str,
 ) -> Result<Vec<Protection>> {
     let mut old = at_root(root, folders)?;
+    if old.is_empty() {
+        expect_read(folders, label)?;
+    }
     // Labels that were made after the root once had characters that some file systems refuse.
     let is_older = job.label.is_none() && old.iter().all(|one| one.label() != label);
     old.retain(|one| match is_older {

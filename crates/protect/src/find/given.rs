@@ -54,7 +54,7 @@ impl GivenPath {
             }
             Err(error) => return Err(failed(error)),
         };
-        let is_folder = target.is_dir();
+        let is_folder = is_folder(&target)?;
         let is_file = !is_folder && own.symlink_metadata().is_ok();
         Ok(Self { named: path.to_owned(), own, target, is_folder, is_file, has_parity: false })
     }
@@ -87,6 +87,32 @@ impl GivenPath {
         };
         self.is_folder && std::fs::read_dir(&self.target).is_ok_and(names)
     }
+}
+
+/// Whether there is a folder at a path. Links are followed.
+///
+/// # Errors
+/// If the system does not tell ([`crate::ErrorKind::Io`]): then nobody knows what is there.
+pub(super) fn is_folder(path: &Path) -> Result<bool> {
+    match path.metadata() {
+        Ok(found) => Ok(found.is_dir()),
+        Err(error) if is_absence(&error) => Ok(false),
+        Err(error) => Err(Error::io("opening", path, &error)),
+    }
+}
+
+/// Returns those of some paths at which there are folders.
+///
+/// # Errors
+/// As [`is_folder`].
+pub(super) fn folders_among(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let mut folders = Vec::new();
+    for path in paths {
+        if is_folder(path)? {
+            folders.push(path.clone());
+        }
+    }
+    Ok(folders)
 }
 
 fn relation(path: &Path, root: &Path) -> Relation {

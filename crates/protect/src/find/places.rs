@@ -33,7 +33,7 @@ use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::shown::shown;
 
 use super::files::{holds_named, named_files_in, parity_files_in};
-use super::given::GivenPath;
+use super::given::{GivenPath, is_folder};
 use super::meaning::{Candidate, claim, claim_new_place};
 use super::{
     Protection, assemble, chosen_folders, folder_in, group, newest, stated_folders, stated_root,
@@ -102,7 +102,7 @@ impl ParityPlaces {
             self.folders.push(folder.to_owned());
         }
         let inner = folder_in(folder)?;
-        if inner.is_dir() {
+        if is_folder(&inner)? {
             has_parity |=
                 !named_files_in(&inner)?.is_empty() || !parity_files_in(&inner)?.is_empty();
             self.folders.push(inner);
@@ -349,7 +349,10 @@ impl Above {
     /// there.
     fn nearest(&mut self, given: &GivenPath) -> Result<Option<PathBuf>> {
         let above = given.own.ancestors().skip(1).chain(given.target.ancestors().skip(1));
-        for folder in above.filter(|folder| folder.join(FOLDER).is_dir()) {
+        for folder in above {
+            if !is_folder(&folder.join(FOLDER))? {
+                continue;
+            }
             let inner = folder_in(folder)?;
             if !self.folders.contains_key(folder) {
                 let places = ParityPlaces::in_folders(vec![inner.clone()]);

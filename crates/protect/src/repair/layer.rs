@@ -55,7 +55,11 @@ impl<'a> RepairRun<'a> {
         files.retain(|entry, restoring| {
             let is_failed = needs(entry);
             if is_failed {
-                report.fail(self.target.path_of(&restoring.path), &error);
+                let place = self.target.path_of(&restoring.path);
+                match self.is_whole_now(&restoring.path) {
+                    true => report.restored.push(place),
+                    false => report.fail(place, &error),
+                }
             }
             !is_failed
         });

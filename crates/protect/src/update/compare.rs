@@ -7,7 +7,9 @@ use paritas_store::error::Result;
 use super::{Changes, UpdateJob, before, content, has_bytes, kept_entry, moved};
 use crate::catalogue::{Item, ItemKind};
 use crate::find::Protection;
-use crate::tree::{Tree, threads};
+use crate::parity::refusal;
+use crate::system::path_in;
+use crate::tree::{Skipped, Tree, threads};
 
 impl Changes<'_> {
     /// Keeps the files that have their bytes under the same paths as before.
@@ -44,6 +46,25 @@ impl Changes<'_> {
                 self.keep(item, entry);
             }
         }
+    }
+
+    /// Leaves out new files that this user cannot open, and links to them. Otherwise each update
+    /// would make parity for their places.
+    pub(super) fn leave_closed(&mut self, protection: &Protection, items: &mut Vec<Item>) {
+        let mut closed = HashSet::new();
+        for item in items.iter() {
+            let is_new = matches!(item.kind, ItemKind::File { size, .. } if size > 0)
+                && protection.entry_at(&item.path).is_none();
+            let path = path_in(&protection.root, &item.path);
+            if is_new && let Some(error) = refusal(&path) {
+                closed.insert(item.path.clone());
+                self.closed.push(Skipped { path, reason: error.to_string() });
+            }
+        }
+        items.retain(|item| match &item.kind {
+            ItemKind::HardLink { target } => !closed.contains(target),
+            _ => !closed.contains(&item.path),
+        });
     }
 
     /// Notes the files that were not kept: each is new, or changed if its path was protected.

@@ -406,6 +406,68 @@ fn files_may_change_while_they_are_read() {
     assert_same(&snapshot(root.path()), &before, "repairing");
 }
 
+/// A file that changes all the time, and is larger than the parity, costs the others nothing. If
+/// all files change, older parity is not given up.
+#[test]
+fn a_large_file_that_changes_takes_no_parity() {
+    let root = tempfile::tempdir().unwrap();
+    let mut chance = Chance::new(27);
+    for (name, bytes) in [("a", 1_500_000), ("b", 1_000_000), ("c", 3_000)] {
+        write(&root.path().join(name), &chance.bytes(bytes), 0o644, 1);
+    }
+    let append = |names: &[&str]| {
+        for name in names {
+            let file = fs::OpenOptions::new().append(true).open(root.path().join(name)).unwrap();
+            std::io::Write::write_all(&mut &file, b"more").unwrap();
+        }
+    };
+    let job = job(root.path()).threads(NonZeroUsize::new(1));
+    let planned = plan(&job).unwrap();
+    let report = protect(&planned, &|_| append(&["b"])).unwrap();
+    assert_eq!((report.files, report.skipped.len(), report.gap_blocks), (2, 1, 0));
+    assert_eq!(report.skipped[0].path, root.path().join("b"));
+    assert_eq!(report.geometry.length, 1_503_000);
+    let found = check(root.path());
+    assert_eq!((found.status, found.files, found.layers[0].lost), (State::Intact, 2, 0));
+    let before = fs::read(root.path().join("c")).unwrap();
+    fs::remove_file(root.path().join("c")).unwrap();
+    assert_eq!(mend(root.path()).restored.len(), 1);
+    assert!(fs::read(root.path().join("c")).unwrap() == before);
+
+    let parity = parity_files(root.path());
+    let bytes = || parity.iter().map(|path| fs::read(path).unwrap()).collect::<Vec<_>>();
+    let before = bytes();
+    let planned = plan(&job.force(true)).unwrap();
+    let error = protect(&planned, &|_| append(&["a", "b", "c"])).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
+    assert!(error.to_string().contains("change while they are read"), "{error}");
+    assert!(bytes() == before);
+    assert_eq!(parity_files(root.path()), parity);
+}
+
+/// A layer can restore its largest file, as far as the first layer could.
+#[test]
+fn a_new_file_can_be_restored_whole() {
+    let root = tempfile::tempdir().unwrap();
+    write(&root.path().join("old"), &Chance::new(28).bytes(900_000), 0o644, 1);
+    let first = protect(&plan(&job(root.path())).unwrap(), &|_| {}).unwrap().geometry;
+    let parity = first.parity * first.block;
+    for (name, bytes) in [("new/large", parity - first.block), ("new/small", 700)] {
+        fs::create_dir_all(root.path().join("new")).unwrap();
+        write(&root.path().join(name), &Chance::new(29).bytes(bytes as usize), 0o644, 1);
+    }
+    assert_eq!(updated(root.path()).updated, Updated::Layer);
+    let before = snapshot(root.path());
+    fs::remove_file(root.path().join("new/large")).unwrap();
+    assert_eq!(mend(root.path()).restored.len(), 1);
+    assert_same(&snapshot(root.path()), &before, "repairing");
+    // More than the first layer can restore is not asked of another one.
+    write(&root.path().join("new/huge"), &Chance::new(30).bytes(parity as usize * 2), 0o644, 1);
+    let report = updated(root.path()).protected.unwrap();
+    let new = report.geometry.parity * report.geometry.block;
+    assert!((parity..parity * 21 / 20 + 4096).contains(&new), "{new}, {parity}");
+}
+
 /// The place of a file that could never be read holds zeros, which cannot be lost. So it takes no
 /// parity.
 #[test]

@@ -41,6 +41,17 @@ fn no_permission() {
     assert!(fs::read(yard.photo("b.jpg")).unwrap() == b);
     run_as_user(args!["verify", yard.root()]).expect(exit::DONE);
 
+    // A new file that cannot be opened gets no parity, at no update.
+    run_as_user(args!["protect", "--update", yard.root()]).expect(exit::DONE);
+    let parity = snapshot(&yard.photo(".paritas"));
+    fs::write(yard.photo("closed.jpg"), [7; 90_000]).unwrap();
+    forbid(&yard.photo("closed.jpg"), 0);
+    let update = run_as_user(args!["protect", "--update", yard.root()]).expect(exit::IO);
+    assert!(update.stderr.contains("closed.jpg is not protected: Permission"), "{update}");
+    assert!(update.text().contains("nothing has changed"), "{update}");
+    assert!(snapshot(&yard.photo(".paritas")) == parity);
+    fs::remove_file(yard.photo("closed.jpg")).unwrap();
+
     renew_times(&yard.root());
     flip(&yard.photo("a.jpg"), 10);
     forbid(&yard.root(), 0o555);
@@ -100,10 +111,21 @@ fn no_permission_for_parity() {
     files.iter().for_each(|file| forbid(file, 0));
     let verify = run_as_user(args!["verify", yard.root()]).expect(exit::IO);
     assert!(verify.stderr.contains("ermission denied"), "{verify}");
+    let refuse_another = || {
+        for protect in [
+            args!["protect", yard.root()].to_vec(),
+            args!["protect", yard.root(), "--force"].into(),
+        ] {
+            let protect = run_as_user(protect).expect(exit::IO);
+            assert!(protect.stderr.contains("ermission denied"), "{protect}");
+        }
+    };
+    refuse_another();
     files.iter().for_each(|file| forbid(file, 0o644));
     forbid(&folder, 0);
     let verify = run_as_user(args!["verify", yard.root()]).expect(exit::IO);
     assert!(verify.stderr.contains("ermission denied"), "{verify}");
+    refuse_another();
     forbid(&folder, 0o755);
     assert!(snapshot(&folder) == before);
 }
