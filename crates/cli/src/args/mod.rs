@@ -23,7 +23,7 @@ pub mod shards;
 pub mod volume;
 pub mod work;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Parser, Subcommand};
 
@@ -155,11 +155,17 @@ pub enum Command {
     },
 }
 
+/// Whether a path for a result means standard output.
+pub fn is_stdout(path: &Path) -> bool {
+    let names = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
+    names.iter().any(|name| path == Path::new(name))
+}
+
 impl Command {
     /// Whether standard output carries an object's bytes.
     pub fn takes_stdout(&self) -> bool {
         match self {
-            Self::Decode(decode) => decode.out.as_os_str() == "-",
+            Self::Decode(decode) => is_stdout(&decode.out),
             #[cfg(feature = "volume")]
             Self::Volume(volume) => volume.command.takes_stdout(),
             _ => false,

@@ -11,6 +11,7 @@ use paritas_shards::{
     DecodeReport, DecodeTarget, FileTarget, Inventory, Object, Preserve, ShardState, decode,
 };
 
+use crate::args::is_stdout;
 use crate::args::shards::Decode;
 use crate::commands::many::Worst;
 use crate::commands::{Outcome, shards};
@@ -76,7 +77,7 @@ fn expect_free(path: &Path, force: bool) -> Result<(), Failure> {
 }
 
 fn one(object: &Object, out: &Path, args: &Decode, output: &Output) -> Outcome {
-    let target = match out.as_os_str() == "-" {
+    let target = match is_stdout(out) {
         true => {
             output::expect_open_stdout()?;
             DecodeTarget::Writer(Box::new(std::io::stdout()))

@@ -119,7 +119,9 @@ fn name(args: &Encode) -> Result<OsString, Failure> {
     if args.file.as_os_str() == "-" {
         return Ok("stdin".into());
     }
-    let name = args.file.file_name().map(OsString::from);
+    // A shell gives a pipe such a path for `<(COMMAND)`; its last part is a number.
+    let is_pipe = ["/dev/fd", "/proc/self/fd"].iter().any(|folder| args.file.starts_with(folder));
+    let name = args.file.file_name().filter(|_| !is_pipe).map(OsString::from);
     name.ok_or_else(|| {
         Failure::arguments(format!("{} has no file name; give one with --name", shown(&args.file)))
     })

@@ -406,6 +406,10 @@ fn what_fragments_tell_is_kept_and_what_not_is_warned_of() {
     assert!(warns(&padded) && padded.stderr.contains("all 1002 bytes are kept"), "{padded}");
     let known = run([&import[..], &args!["--length", "1000", "--force"]].concat());
     assert!(!warns(&known.expect(exit::DONE)));
+    let short = run([&import[..], &args!["--length", "990", "--force"]].concat());
+    let short = short.expect(exit::ARGUMENTS).error();
+    let message = short["message"].as_str().unwrap();
+    assert!(message.contains("--length is 990, but the file has at least 99"), "{message}");
 }
 
 #[test]

@@ -281,17 +281,41 @@ impl Fragments {
         Ok(bytes)
     }
 
+    /// Refuses a length of the file after which there are other bytes than zeros, because zeros pad
+    /// the fragments.
+    ///
+    /// # Errors
+    /// If there are such bytes ([`ErrorKind::Parameters`]).
+    pub fn expect_zeros_at_end(&self) -> Result<()> {
+        let length = self.layout.length;
+        let mut at = length;
+        for run in self.layout.padding() {
+            // Missing bytes are computed in whole strips.
+            let before = run.start % self.codec.strip() as u64;
+            let strips =
+                FragmentRun { start: run.start - before, length: run.length + before, ..run };
+            at -= before;
+            for chunk in strips.chunks(chunk(&self.codec)) {
+                let bytes = self.read_run(chunk).map_err(|error| unread(&error))?;
+                let is_wrong = |&(at, &byte): &(u64, &u8)| at >= length && byte != 0;
+                if let Some((byte, _)) = (at..).zip(&bytes).find(is_wrong) {
+                    return Err(Error::parameters(format!(
+                        "`length` is {length}, but the file has at least {} bytes: byte {byte} is \
+                         not zero, so it is no padding",
+                        byte + 1
+                    ))
+                    .naming(&["length"]));
+                }
+                at += chunk.length;
+            }
+        }
+        Ok(())
+    }
+
     /// Returns a reader of the file's bytes.
     pub fn reader(&self) -> impl Read + Send {
         let most = chunk(&self.codec);
-        let chunks = self.layout.runs().flat_map(move |run| {
-            let chunk = move |at: u64| FragmentRun {
-                start: run.start + at,
-                length: (run.length - at).min(most as u64),
-                ..run
-            };
-            (0..run.length).step_by(most).map(chunk)
-        });
+        let chunks = self.layout.runs().flat_map(move |run| run.chunks(most));
         FragmentReader { fragments: self, chunks, bytes: Vec::new(), at: 0 }
     }
 }

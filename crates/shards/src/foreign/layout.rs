@@ -37,6 +37,18 @@ pub(crate) struct FragmentRun {
     pub length: u64,
 }
 
+impl FragmentRun {
+    /// Cuts a run into runs of at most so many bytes.
+    pub fn chunks(self, most: usize) -> impl Iterator<Item = Self> {
+        let chunk = move |at: u64| Self {
+            start: self.start + at,
+            length: (self.length - at).min(most as u64),
+            ..self
+        };
+        (0..self.length).step_by(most).map(chunk)
+    }
+}
+
 impl FragmentLayout {
     fn stripe(&self) -> u64 {
         self.cell.saturating_mul(self.k as u64)
@@ -70,6 +82,20 @@ impl FragmentLayout {
     /// Returns all runs, in the order of the file.
     pub fn runs(self) -> impl Iterator<Item = FragmentRun> {
         (0..self.stripes()).flat_map(move |stripe| self.runs_of(stripe))
+    }
+
+    /// Returns the runs of the bytes that pad the last stripe, if all of its cells are equally long.
+    pub fn padding(self) -> impl Iterator<Item = FragmentRun> {
+        let last = self.stripes().checked_sub(1).filter(|_| self.last != Last::Ragged);
+        last.into_iter().flat_map(move |stripe| {
+            let ((bytes, cell), start) = (self.shape(stripe), stripe * self.cell);
+            (0..self.k).filter_map(move |fragment| {
+                let before = (fragment as u64).saturating_mul(cell);
+                let used = bytes.saturating_sub(before).min(cell);
+                let run = FragmentRun { fragment, start: start + used, length: cell - used };
+                (run.length > 0).then_some(run)
+            })
+        })
     }
 
     /// Returns the length of a parity fragment in bytes. No fragment is longer.
@@ -111,6 +137,13 @@ mod tests {
     fn cells_go_round() {
         let even = layout(3, 20, 4, Last::Even(1));
         assert_eq!(spread(even), ["abcdmno", "efghpqr", "ijklst"]);
+        let padding = |layout: FragmentLayout| {
+            let runs = layout.padding().map(|run| (run.fragment, run.start, run.length));
+            runs.collect::<Vec<_>>()
+        };
+        assert_eq!(padding(even), [(2, 6, 1)]);
+        assert_eq!(padding(layout(3, 5, 4, Last::Even(4))), [(1, 1, 3), (2, 0, 4)]);
+        assert_eq!(padding(layout(3, 24, 4, Last::Even(1))), []);
         assert_eq!([0, 2, 3].map(|fragment| even.fragment_length(fragment)), [7, 7, 7]);
         let ragged = layout(3, 20, 4, Last::Ragged);
         assert_eq!(spread(ragged), ["abcdmnop", "efghqrst", "ijkl"]);

@@ -67,6 +67,11 @@ impl Format {
             Self::Jerasure => &jerasure::Jerasure,
         }
     }
+
+    /// Whether fragments tell the length of the file.
+    fn tells_length(self) -> bool {
+        !matches!(self, Self::Klauspost | Self::Isal)
+    }
 }
 
 /// Facts that fragments do not state. By default all are unknown; setters of the same names give
@@ -207,6 +212,9 @@ pub fn import(
     let codec = codec(&survey.code, survey.packet)?;
     let fragments = Fragments::new(codec, survey.layout, survey.header, files)?;
     fragments.check()?;
+    if hints.length.is_some() && !format.tells_length() {
+        fragments.expect_zeros_at_end()?;
+    }
     let mut job = job(survey.code, survey.name);
     job.length_hint = Some(survey.layout.length);
     job.packet = survey.packet.or(job.packet);

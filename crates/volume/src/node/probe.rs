@@ -19,7 +19,7 @@ const ROUNDS: usize = 4;
 const RACERS: u8 = 8;
 
 /// The findings about a node.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Probe {
     /// What the node can do.
@@ -27,6 +27,8 @@ pub struct Probe {
     /// Seconds by which the node's clock is ahead of this machine's, if the time of a file shows
     /// it. At many nodes, files have times in whole seconds.
     pub clock_ahead: Option<f64>,
+    /// Why the node refuses to be listed or written to, if it refuses.
+    pub refusal: Option<String>,
 }
 
 impl Probe {
@@ -40,8 +42,9 @@ impl Probe {
             return Ok(());
         }
         let cannot = if write { "listed" } else { "written to" };
+        let why = self.refusal.as_deref().map_or(String::new(), |why| format!(": {why}"));
         Err(Error::parameters(format!(
-            "node {name} cannot be {cannot}, so it can store no objects"
+            "node {name} cannot be {cannot}, so it can store no objects{why}"
         )))
     }
 }
@@ -54,14 +57,16 @@ impl Probe {
 pub async fn probe(node: &dyn Node) -> Result<Probe> {
     let prober = Prober::new(node)?;
     let claims = node.abilities();
-    let lists = claims.list && prober.lists("").await?;
-    if !claims.write || !prober.writes().await? {
-        let abilities = Abilities { write: false, list: lists, create: false, ..claims };
-        return Ok(Probe { abilities, clock_ahead: None });
+    let unlisted = if claims.list { prober.list().await? } else { None };
+    let list = claims.list && unlisted.is_none();
+    let unwritten = if claims.write { prober.write().await? } else { None };
+    if claims.write && unwritten.is_none() {
+        let found = prober.try_out(Abilities { list, ..claims }).await;
+        prober.clean_up().await;
+        return found.map(|found| Probe { refusal: unlisted, ..found });
     }
-    let result = prober.try_out(Abilities { list: lists, ..claims }).await;
-    prober.clean_up().await;
-    result
+    let abilities = Abilities { write: false, list, create: false, ..claims };
+    Ok(Probe { abilities, clock_ahead: None, refusal: unwritten.or(unlisted) })
 }
 
 /// Removes the files that interrupted calls of [`probe`] left.
@@ -131,22 +136,14 @@ impl<'a> Prober<'a> {
         Bytes::from_static(b"what a node stores")
     }
 
-    /// Whether files can be listed.
-    async fn lists(&self, prefix: &str) -> Result<bool> {
-        match self.node.list(prefix).next().await.transpose() {
-            Ok(_) => Ok(true),
-            Err(error) if is_refusal(&error) => Ok(false),
-            Err(error) => Err(error),
-        }
+    /// Lists files. Returns why the node refuses, if it does.
+    async fn list(&self) -> Result<Option<String>> {
+        refused(self.node.list("").next().await.transpose())
     }
 
-    /// Whether files can be written.
-    async fn writes(&self) -> Result<bool> {
-        match self.node.write(&self.path("file"), Self::content(), Mode::Replace).await {
-            Ok(()) => Ok(true),
-            Err(error) if is_refusal(&error) => Ok(false),
-            Err(error) => Err(error),
-        }
+    /// Writes a file. Returns why the node refuses, if it does.
+    async fn write(&self) -> Result<Option<String>> {
+        refused(self.node.write(&self.path("file"), Self::content(), Mode::Replace).await)
     }
 
     async fn try_out(&self, mut abilities: Abilities) -> Result<Probe> {
@@ -165,7 +162,7 @@ impl<'a> Prober<'a> {
             abilities.create && self.creates_once().await? && self.node.abilities().create;
         abilities.cases = abilities.cases && self.node.stat(&self.path("FILE")).await?.is_none();
         abilities.streams = abilities.streams && self.streams().await;
-        Ok(Probe { abilities, clock_ahead })
+        Ok(Probe { abilities, clock_ahead, refusal: None })
     }
 
     /// Whether the node takes a file that is still being written.
@@ -222,11 +219,25 @@ impl<'a> Prober<'a> {
         }))
     }
 
-    /// Removes all files. A file that cannot be removed now could not be removed later either.
+    /// Removes all files and their folder. What cannot be removed now could not be removed later
+    /// either.
     async fn clean_up(&self) {
         for name in probe_files() {
             let _ = self.node.delete(&self.path(&name)).await;
         }
+        let _ = self.node.delete_folder(&self.path("")).await;
+    }
+}
+
+/// Returns why a node refused something, if it did.
+///
+/// # Errors
+/// If something else was wrong.
+fn refused<T>(tried: Result<T>) -> Result<Option<String>> {
+    match tried {
+        Ok(_) => Ok(None),
+        Err(error) if is_refusal(&error) => Ok(Some(error.message().to_owned())),
+        Err(error) => Err(error),
     }
 }
 

@@ -192,7 +192,7 @@ pub fn placement_warnings(volume: &Volume) -> Vec<String> {
 fn shortcomings(abilities: Abilities) -> impl Iterator<Item = &'static str> {
     let Abilities { create, ranges, streams, .. } = abilities;
     let lacks = [
-        (create, "an existing file may be replaced, so two writers may both succeed"),
+        (create, "of two programs that create a file at the same moment, both may succeed"),
         (ranges, "a request for a range returns the whole file, so small reads are slow"),
         (
             streams,

@@ -14,6 +14,7 @@ use paritas_shards::{Attributes, FileTarget, Preserve};
 use paritas_volume::{ErrorKind, FoundObject, ObjectName, PutOptions, PutReport, Volume};
 
 use super::report;
+use crate::args::is_stdout;
 use crate::args::volume::{Cat, Get, Put, Staleness};
 use crate::commands::Outcome;
 use crate::commands::decode::is_folder;
@@ -154,7 +155,7 @@ fn put_text(line: &VolumePutLine, report: &PutReport, stages: u8) -> String {
 /// Writes an object to a file or to standard output.
 pub async fn get(volume: &Volume, args: &Get, output: &Output) -> Outcome {
     let name = ObjectName::new(args.name.as_str())?;
-    let is_stream = args.file.as_os_str() == "-";
+    let is_stream = is_stdout(&args.file);
     if is_stream {
         output::expect_open_stdout()?;
     }

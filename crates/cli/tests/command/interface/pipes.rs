@@ -68,6 +68,13 @@ fn pipes_are_sources_and_targets() {
     run_with_input(encode, &content).expect(exit::DONE);
     assert!(names(&yard.shards()).contains(&"stdin.0of6.paritas".into()));
     yard.lose(2);
+    for name in ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"] {
+        let decoded = run(args!["decode", yard.shards(), "--out", name]).expect(exit::DONE);
+        assert!(decoded.stdout == content && decoded.stderr.contains("stdin"), "{decoded}");
+    }
+    let nameless = args!["encode", "/dev/fd/0", "--out", yard.shards(), "--force"];
+    let nameless = run(nameless).expect(exit::ARGUMENTS);
+    assert!(nameless.stderr.contains("/dev/fd/0 has no file name; give one with --name"));
     let decoded = run(args!["decode", yard.shards(), "--out", "-"]).expect(exit::DONE);
     assert!(decoded.stdout == content);
     assert!(decoded.stderr.contains("stdin"), "the report goes to standard error: {decoded}");
