@@ -13,6 +13,7 @@ Exits with 1 if bytes differ, and with 2 if none differ but a library was skippe
 """
 
 import argparse
+import contextlib
 import json
 import os
 import pathlib
@@ -133,8 +134,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--write", action="store_true", help="write the files of vectors/oracles instead")
     parser.add_argument("--only", default=",".join(ORACLES), help="the libraries, separated by commas")
+    parser.add_argument("--fetch", action="store_true", help="only install and build the libraries")
     args = parser.parse_args()
     BUILD.mkdir(parents=True, exist_ok=True)
+    if args.fetch:
+        for oracle in map(ORACLES.get, args.only.split(",")):
+            with contextlib.suppress(Missing):
+                oracle()
+        return
     # All is built at once, as for the tests: another selection would have other features of shared
     # dependencies, and be built anew.
     run("cargo", "build", "--quiet", "--workspace", "--all-targets", cwd=ROOT)
