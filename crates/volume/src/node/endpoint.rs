@@ -11,8 +11,7 @@
 //!
 //! What a service cannot do: WebDAV and SFTP cannot create a file only if it does not exist, so the
 //! node looks first; an SFTP server decides itself when to sync files; if a program is killed
-//! during an upload, the bucket keeps the uploaded parts, invisibly, until a rule of the bucket
-//! removes them.
+//! during an upload, the bucket keeps the uploaded parts, invisibly, until a sweep removes them.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -45,6 +44,9 @@ const PART: usize = 8 << 20;
 
 /// Bytes that an SSH server is sent at a time. Each such piece that it takes is a sign of life.
 const PIECE: usize = 256 << 10;
+
+/// How many times longer an upload in parts may take than other unfinished files may be unchanged.
+const UPLOADING: u32 = 7;
 
 /// Largest number of bytes of an error's text that are shown.
 const ERROR_BYTES: usize = 400;
@@ -196,7 +198,7 @@ impl Node for Endpoint {
 
     async fn sweep(&self, age: Duration) -> Result<u64> {
         if !self.inner.service.staged {
-            return Ok(0);
+            return self.inner.remove_uploads(age).await;
         }
         let prefix = format!("{STAGING}/");
         let files: Vec<_> = self.inner.list_all(&prefix).await?.try_collect().await?;
@@ -428,6 +430,19 @@ impl EndpointInner {
                 }
             }
         }
+    }
+
+    /// Removes the uploads in parts to a bucket that were never completed. A bucket tells when an
+    /// upload was begun, not whether it goes on, so it has [`UPLOADING`] times `age` for it. Returns
+    /// how many were removed.
+    async fn remove_uploads(&self, age: Duration) -> Result<u64> {
+        #[cfg(feature = "s3")]
+        if let Some(uploads) = &self.service.uploads {
+            let removed = uploads.remove_older(age * UPLOADING).await;
+            return removed.map_err(|error| self.error("sweep", "", error));
+        }
+        let _ = age;
+        Ok(0)
     }
 
     async fn list<'a>(&'a self, prefix: &'a str) -> Result<BoxStream<'a, Result<Entry>>> {

@@ -24,6 +24,8 @@ mod limited;
 mod location;
 mod metered;
 mod open;
+#[cfg(feature = "s3")]
+mod parts;
 mod probe;
 mod redact;
 mod service;

@@ -15,6 +15,8 @@ use opendal_http_transport_reqwest::ReqwestTransport;
 use paritas_store::error::{Error, ErrorKind, Result};
 
 use super::contact::Contact;
+#[cfg(feature = "s3")]
+use super::parts::OpenUploads;
 use super::redact::Secret;
 use super::streamed::Puts;
 use super::{Abilities, Location};
@@ -35,6 +37,9 @@ pub(super) struct Service {
     pub ranges: Arc<AtomicBool>,
     /// Sends files while they are written, if OpenDAL cannot.
     pub puts: Option<Puts>,
+    /// The uploads in parts at a bucket.
+    #[cfg(feature = "s3")]
+    pub uploads: Option<OpenUploads>,
     /// The texts that must not be shown.
     pub secrets: Vec<Secret>,
 }
@@ -107,6 +112,8 @@ impl Service {
             resends: !staged,
             escapes: matches!(location, Location::Webdav { .. }),
             ranges,
+            #[cfg(feature = "s3")]
+            uploads: uploads(location, credentials, client.clone(), contact),
             puts: puts(location, credentials, client, contact),
             secrets,
         })
@@ -237,7 +244,7 @@ fn with_keys(
 
 /// Returns a secret, or an empty text, which OpenDAL treats as no secret.
 #[cfg(any(feature = "s3", feature = "webdav", feature = "http"))]
-fn revealed(secret: &Option<Secret>) -> &str {
+pub(super) fn revealed(secret: &Option<Secret>) -> &str {
     secret.as_ref().map_or("", Secret::reveal)
 }
 
@@ -252,6 +259,19 @@ fn puts(
     let (endpoint, root) = (endpoint.clone(), root.clone());
     let Credentials { user, password, .. } = credentials.clone();
     Some(Puts { client, endpoint, root, user, password, contact: contact.clone() })
+}
+
+/// Returns the uploads in parts at a bucket.
+#[cfg(feature = "s3")]
+fn uploads(
+    location: &Location,
+    credentials: &Credentials,
+    client: reqwest::Client,
+    contact: &Arc<Contact>,
+) -> Option<OpenUploads> {
+    let Location::S3 { bucket, prefix, endpoint, region } = location else { return None };
+    let (place, endpoint) = ((&**bucket, &**prefix), endpoint.as_deref());
+    Some(OpenUploads::of(place, endpoint, region, credentials, client, contact.clone()))
 }
 
 /// Returns the client for HTTP, whose connections all services share. Its cryptography is ring's,

@@ -165,6 +165,43 @@ async fn a_server_that_is_off_is_tried_again_once_a_limit() {
 }
 
 #[tokio::test]
+async fn uploads_that_nobody_completed_are_swept() {
+    let upload = |key: &str, begun: &str| {
+        format!(
+            "<Upload><Key>{key}</Key><UploadId>a+b/c==</UploadId><Initiated>{begun}</Initiated>\
+             <Owner><ID>x</ID></Owner></Upload>"
+        )
+    };
+    let page = |is_truncated: bool, uploads: &[String]| {
+        let body = format!(
+            "<?xml version=\"1.0\"?>\n<ListMultipartUploadsResult xmlns=\"http://s3/\"><Prefix>x/</Prefix>\
+             <NextKeyMarker>x/é &amp; a</NextKeyMarker><NextUploadIdMarker>u</NextUploadIdMarker>\
+             <IsTruncated>{is_truncated}</IsTruncated>{}</ListMultipartUploadsResult>",
+            uploads.concat()
+        );
+        answer("200 OK", body.len(), &body)
+    };
+    let old = upload("x/objects/é &amp; a", "2020-11-10T20:48:33.000Z");
+    let new = upload("x/objects/b", "2999-11-10T20:48:33.000Z");
+    let odd = upload("x/objects/c", "yesterday");
+    let removed = || answer("204 No Content", 0, "");
+    let day = Duration::from_secs(24 * 3600);
+    let swept = async |answers: Vec<Option<String>>| {
+        let [uri, ..] = uris(&server_in_turn(answers).await);
+        node(&uri).sweep(day).await
+    };
+    let pages = [page(true, &[old.clone(), new, odd]), removed(), page(false, &[old]), removed()];
+    assert_eq!(swept(pages.to_vec()).await.unwrap(), 2);
+    for status in ["403 Forbidden", "405 Method Not Allowed", "501 Not Implemented"] {
+        assert_eq!(swept(vec![answer(status, 0, "")]).await.unwrap(), 0, "{status}");
+    }
+    for (status, shown) in [("500 Error", "500"), ("200 OK", "uploads cannot be read")] {
+        let error = swept(vec![answer(status, 3, "<a>")]).await.unwrap_err();
+        assert!(error.message().contains(shown), "{error}");
+    }
+}
+
+#[tokio::test]
 async fn permission_and_trouble_are_told_apart() {
     let cases = [
         ("401 Unauthorized", ErrorKind::Refused),
