@@ -138,6 +138,36 @@ impl Metrics {
 mod tests {
     use super::*;
 
+    /// The table in `docs/gateway.md` has all names.
+    #[test]
+    fn names_are_those_of_the_document() {
+        let metrics = Metrics::default();
+        let node = OfNode { node: "n".to_owned() };
+        metrics.answered(&Method::GET, 200, Duration::ZERO, (0, 0));
+        metrics.nodes_up.get_or_create(&node).set(1);
+        metrics.nodes_answer.get_or_create(&node).set(1.0);
+        metrics.nodes_free.get_or_create(&node).set(1);
+        for work in [WaitingWork::Owed, WaitingWork::Backlog] {
+            metrics.waiting.get_or_create(&OfWork { work }).set(1);
+        }
+        let text = metrics.text();
+        let samples = text.lines().filter_map(|line| line.strip_prefix("paritas_gateway_"));
+        let name = |sample: &str| {
+            let name = sample.split(['{', ' ']).next().unwrap_or_default();
+            let histogram = ["_sum", "_count", "_bucket"];
+            let name = histogram.iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
+            name.to_owned()
+        };
+        let names: std::collections::BTreeSet<String> = samples.map(name).collect();
+        let document = include_str!("../../../docs/gateway.md");
+        let table = document.split("after `paritas_gateway_`").nth(1).unwrap();
+        let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
+        let first = rows.filter_map(|row| row.split('|').nth(1));
+        let told = first.flat_map(|names| names.split('`').skip(1).step_by(2)).map(str::to_owned);
+        assert_eq!(names, told.collect());
+        assert!(text.contains("work=\"Owed\"") && text.contains("work=\"Backlog\""), "{text}");
+    }
+
     #[test]
     fn invented_methods_are_one_kind() {
         let metrics = Metrics::default();
