@@ -1,47 +1,67 @@
 // The explorer: the state of the page, which its address holds, and what is shown of it.
+import { addressOf, judge, readAddress } from "./address.js";
+import { compareCodes, comparisonNote, comparisonTable } from "./comparison.js";
 import { Grid } from "./grid.js";
 import { Dropped, Library } from "./library.js";
+import { StepList } from "./steps.js";
 
 const element = (id) => document.getElementById(id);
-/** More steps than this are not listed. */
-const MOST_STEPS = 3000;
-/** Losses of each kind that are tried for a comparison. */
-const TRIED = 60;
-/** A code with more cells is not compared by losses, which would take minutes. */
-const MOST_COMPARED = 1200;
+/** More temporaries than this are not drawn. */
+const MOST_TEMPS = 96;
+/** More characters of a schedule's text than this are not shown. */
+const MOST_TEXT = 1_000_000;
+/** More terms of a cell's sum than this are not named. */
+const MOST_TERMS = 40;
+/** Milliseconds after which the page says that it waits for an answer. */
+const PATIENCE = 300;
+/** What an address without a code shows. */
+const FIRST = { code: "rdp:k=6", lost: [0, 3] };
 
-const state = { code: "rdp:k=6", lost: [0, 3], stage: null, dataOnly: false, fewestReads: false, beside: "cauchy:k=6,m=2" };
+/** What is asked. `code` was accepted by the library, and the rest fits that code; `beside` is what the reader typed. */
+const state = { code: null, lost: [], stage: null, dataOnly: false, fewestReads: false, beside: "cauchy:k=6,m=2" };
 const library = new Library();
 const surveys = new Library();
+const schedules = new Library();
 let families = [];
+/** The facts of the code, and the answer to what is asked; null while the library is at work. */
 let code = null;
 let answer = null;
+/** After which step of the plan each output is whole, and each temporary has a value. */
+let written = new Map();
 let position = 0;
 
 const grid = new Grid(element("grid"), { onNode: toggle, onCell: describeCell });
+const steps = new StepList(element("steps"), { onStep: moveTo, onLook: (step) => showStep(step ?? position) });
 
-const plural = (count, word) => `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
+const numberText = (number) => number.toLocaleString("en");
+const plural = (count, one, many = `${one}s`) => `${numberText(count)} ${count === 1 ? one : many}`;
 const nodesText = (nodes) => `${nodes.length === 1 ? "node" : "nodes"} ${nodes.join(", ")}`;
 const name = (cell) => code.cells[cell].name;
+const rowsOf = ({ cells }) => cells.reduce((most, { row }) => Math.max(most, (row ?? -1) + 1), 1);
+const ops = () => answer?.plan?.ops ?? [];
 
 // The address.
 
-function readAddress() {
-  // A plus is a part of codes such as 10+4, and no blank.
-  const given = new URLSearchParams(location.hash.slice(1).replaceAll("+", "%2B"));
-  if (given.has("code")) Object.assign(state, { code: given.get("code"), lost: [] });
-  if (given.has("lost")) state.lost = [...new Set(given.get("lost").split(",").filter(Boolean).map(Number))];
-  if (given.has("beside")) state.beside = given.get("beside");
-  state.stage = given.has("stage") ? Number(given.get("stage")) : null;
-  state.dataOnly = given.has("data");
-  state.fewestReads = given.has("fewest");
-}
+const writeAddress = () => history.replaceState(null, "", addressOf(state));
 
-function writeAddress() {
-  const { code, lost, stage, dataOnly, fewestReads, beside } = state;
-  const parts = [["code", code], ["lost", lost.join(",")], stage && ["stage", stage], dataOnly && ["data", "1"], fewestReads && ["fewest", "1"], ["beside", beside]];
-  const text = new URLSearchParams(parts.filter(Boolean)).toString();
-  history.replaceState(null, "", `#${text.replaceAll("%3A", ":").replaceAll("%3D", "=").replaceAll("%2C", ",").replaceAll("%2B", "+")}`);
+/** Shows what the address says. What cannot be followed is told. */
+async function followAddress() {
+  const given = readAddress(location.hash);
+  const before = code ? state : FIRST;
+  if (given.code === undefined) given.lost ??= before.lost.join(",");
+  let ignored = [];
+  const refusal = await chooseCode(given.code?.trim() ?? before.code, {
+    questionFor(found) {
+      const judged = judge(given, found);
+      ignored = judged.ignored;
+      return { ...judged.question, beside: given.beside ?? state.beside };
+    },
+  });
+  if (refusal !== null && !code) {
+    await chooseCode(FIRST.code, { questionFor: () => ({ lost: FIRST.lost }) });
+    ignored = [`code=${given.code} (${refusal})`];
+  }
+  if (ignored.length > 0) tell("address", `Ignored in the address: ${ignored.join("; ")}.`);
 }
 
 // The code.
@@ -50,68 +70,111 @@ function specOf(family, parameters) {
   return `${family}:${parameters.map(([key, value]) => `${key}=${value}`).join(",")}`;
 }
 
-/** Returns the family and the parameters of a spec; those of `cauchy` for K+M. */
-function partsOf(spec) {
-  const short = spec.match(/^\s*(\d+)\+(\d+)\s*$/);
-  if (short) return ["cauchy", [["k", short[1]], ["m", short[2]]]];
-  const [family, rest = ""] = spec.split(/:(.*)/s);
-  return [family, rest.split(",").filter(Boolean).map((part) => part.split(/=(.*)/s).slice(0, 2))];
+/** Returns K and M of a spec K+M, for which the library chooses a family. */
+const shortForm = (spec) => spec.match(/^(\d+)\+(\d+)$/)?.slice(1) ?? null;
+
+/** Returns the parameters that a spec names, as pairs. */
+function parametersOf(spec) {
+  const short = shortForm(spec);
+  if (short) return [["k", short[0]], ["m", short[1]]];
+  const [, rest = ""] = spec.split(/:(.*)/s);
+  return rest.split(",").filter(Boolean).map((part) => part.split(/=(.*)/s).slice(0, 2));
 }
 
-async function chooseCode(spec, lost = []) {
-  element("spec").value = spec;
+/** What of the question still fits when another code takes the place of this one. */
+function questionThatFits({ stages }) {
+  const stage = stages.length > 1 && state.stage <= stages.length ? state.stage : null;
+  const { nodes } = stages[(stage ?? stages.length) - 1];
+  return { stage, lost: state.lost.filter((node) => nodes.includes(node)) };
+}
+
+/**
+ * Shows a code, if the library accepts it; returns why it does not, or null. `questionFor` returns what to ask of the
+ * code, from its facts. With `typing`, the control that has the focus is left as it is.
+ */
+async function chooseCode(spec, { questionFor = questionThatFits, typing = false } = {}) {
+  const write = (input, value) => {
+    if (!typing || input !== document.activeElement) input.value = value;
+  };
+  write(element("spec"), spec);
+  tell("address", null);
   library.drop();
   try {
     const found = await library.ask("describe", spec);
-    Object.assign(state, { code: spec, lost: lost.filter((node) => node < found.nodes) });
+    Object.assign(state, { code: spec, ...questionFor(found) });
     code = found;
-    // The last answer is about the cells of another code.
-    answer = null;
-    if (state.stage > code.stages.length) state.stage = null;
-    refuse("code", null);
-    showCode();
-    await ask();
-    compare();
   } catch (error) {
-    if (!(error instanceof Dropped)) refuse("code", error.message);
+    if (error instanceof Dropped) return null;
+    refuse("code", error.message);
+    // The question about the code that stays may have been dropped for this one.
+    if (code && !answer) ask();
+    return error.message;
   }
+  refuse("code", null);
+  // The last answer is about the cells of another code.
+  answer = null;
+  write(element("other"), state.beside);
+  showCode(write);
+  ask().then(compare);
+  return null;
 }
 
-function refuse(what, message) {
+/** Shows a message on the line of its own, or hides the line. */
+function tell(what, message) {
   const line = element(`${what}-error`);
   line.hidden = message === null;
   line.textContent = message ?? "";
+}
+
+/** Shows why the library refuses the code, or the other one; with null, that it does not. */
+function refuse(what, message) {
+  tell(what, message);
   element(what === "code" ? "spec" : "other").setAttribute("aria-invalid", message !== null);
 }
 
-function showCode() {
-  const [family, parameters] = partsOf(state.code);
-  element("family").value = family;
-  const known = families.find((one) => one.name === family);
+function showCode(write) {
+  const known = families.find(({ name }) => name === code.family);
+  element("family").value = code.family;
   element("family-note").textContent = known ? `${known.summary}. ${known.limits}` : "";
-  const inputs = parameters.map(([key, value]) => {
-    const label = document.createElement("label");
-    const input = Object.assign(document.createElement("input"), { value, name: key, spellcheck: false });
-    label.append(key, input);
-    return label;
-  });
-  element("parameters").replaceChildren(...inputs);
-  const data = code.dataNodes.length;
+  element("full-name").hidden = state.code === code.spec;
+  element("full-name").textContent = `Full name: ${code.spec}`;
+  showParameters(write);
   figures("facts", [
     ["nodes", code.nodes],
-    ["with data", data],
+    ["with data", code.dataNodes.length],
     ["may be lost", code.tolerance ?? "varies"],
     ["overhead", `${(100 * code.overhead).toFixed(1)} %`],
-    [code.word ? "bits a word" : "packets a node", code.word ?? Math.max(...code.cells.map(({ row }) => (row ?? -1) + 1))],
-    ["ones", code.ones.toLocaleString("en")],
-    ...(code.fewestOnes ? [["fewest ones possible", code.fewestOnes.toLocaleString("en")]] : []),
+    code.word ? ["bits a word", code.word] : ["packets a node", rowsOf(code)],
+    ["ones", numberText(code.ones)],
+    ...(code.fewestOnes ? [["fewest ones possible", numberText(code.fewestOnes)]] : []),
   ]);
-  const stages = element("stage");
   element("stage-option").hidden = code.stages.length === 1;
-  element("later-key").hidden = code.stages.length === 1;
-  stages.replaceChildren(...code.stages.map(({ tolerance }, at) => new Option(`${at + 1}: any ${tolerance} may be lost`, at + 1)));
+  element("stage").replaceChildren(...code.stages.map(({ tolerance }, at) => new Option(`${at + 1}: any ${tolerance} may be lost`, at + 1)));
   element("data-only").disabled = code.lt;
   grid.draw(code);
+}
+
+function showParameters(write) {
+  const parameters = parametersOf(state.code);
+  const inputs = [...element("parameters").querySelectorAll("input")];
+  // Inputs that can stay do, so that they keep the focus and the place of the cursor.
+  if (inputs.map(({ name }) => name).join() === parameters.map(([key]) => key).join()) {
+    inputs.forEach((input, at) => write(input, parameters[at][1]));
+    return;
+  }
+  const labels = parameters.map(([key, value]) => {
+    const label = document.createElement("label");
+    label.append(key, Object.assign(document.createElement("input"), { value, name: key, spellcheck: false, autocapitalize: "off" }));
+    return label;
+  });
+  element("parameters").replaceChildren(...labels);
+}
+
+function chooseParameters() {
+  const parameters = [...element("parameters").querySelectorAll("input")].map(({ name, value }) => [name, value.trim()]);
+  // The library chooses the family of K+M anew.
+  const spec = shortForm(state.code) ? parameters.map(([, value]) => value).join("+") : specOf(code.family, parameters);
+  chooseCode(spec, { typing: true });
 }
 
 function figures(id, pairs) {
@@ -126,77 +189,118 @@ function figures(id, pairs) {
 
 // The question and its answer.
 
-function toggle(node) {
-  const lost = new Set(state.lost);
-  if (!lost.delete(node)) lost.add(node);
-  state.lost = [...lost].sort((a, b) => a - b);
+/** The stage that is asked about: the chosen one, or what the library takes: the last one for losses, the first one for encoding. */
+function stage() {
+  return state.stage ?? (state.lost.length > 0 ? code.stages.length : 1);
+}
+
+/** The nodes that hold anything at the end of the stage. Others cannot be lost. */
+const standing = () => code.stages[stage() - 1].nodes;
+
+/** Asks about a loss, at the end of the stage that the menu shows. */
+function lose(nodes) {
+  if (code.stages.length > 1) state.stage = stage();
+  state.lost = nodes.sort((a, b) => a - b);
   ask();
 }
 
-/** The stage that is asked about: that of the menu, or the last one for losses and the first one for encoding. */
-function stage() {
-  return state.stage ?? (state.lost.length > 0 ? code.stages.length : 1);
+function toggle(node) {
+  if (standing().includes(node)) lose(state.lost.includes(node) ? state.lost.filter((other) => other !== node) : [...state.lost, node]);
+}
+
+/** Loses as many nodes as the stage survives; of an LT code, a quarter. */
+function loseSome() {
+  const left = [...standing()];
+  const count = code.lt ? Math.ceil(left.length / 4) : code.stages[stage() - 1].tolerance;
+  lose(Array.from({ length: count }, () => left.splice(Math.floor(Math.random() * left.length), 1)[0]));
 }
 
 /** Whether the data of an LT code is decoded. Its data lies on no node, so a loss is no question of its own. */
 const decodes = () => code.lt && state.lost.length > 0;
 
 async function ask() {
+  if (!code) return;
   writeAddress();
-  element("stage").value = stage();
-  element("data-only").checked = state.dataOnly || decodes();
-  element("fewest-reads").checked = state.fewestReads;
-  document.body.setAttribute("aria-busy", "true");
+  showQuestion();
+  const waiting = setTimeout(showAnswer, PATIENCE);
   library.drop();
-  const { lost, fewestReads } = state;
+  answer = null;
+  const { lost } = state;
+  // Encoding makes all parity from all data: what is wanted and what is read are no choice.
   const dataOnly = decodes() || (state.dataOnly && lost.length > 0);
+  const fewestReads = state.fewestReads && lost.length > 0;
   try {
     answer = await library.ask("plan", state.code, { lost, stage: stage(), dataOnly, fewestReads });
   } catch (error) {
     if (error instanceof Dropped) return;
     answer = { recovered: false, reason: error.message, cells: [], plan: null };
+  } finally {
+    clearTimeout(waiting);
   }
-  position = answer.plan?.ops.length ?? 0;
   showAnswer();
   document.body.setAttribute("aria-busy", "false");
   document.body.dataset.shown = `${state.code} ${lost.join(",")}`;
 }
 
+function showQuestion() {
+  element("stage").value = stage();
+  element("data-only").checked = state.dataOnly || decodes();
+  element("fewest-reads").checked = state.fewestReads;
+  document.body.setAttribute("aria-busy", "true");
+  delete document.body.dataset.shown;
+  showNodes();
+}
+
+function showNodes() {
+  grid.showNodes({ lostNodes: new Set(state.lost), standing: new Set(standing()) });
+}
+
 function verdict() {
+  if (!answer) return "This is being computed…";
   const { lost } = state;
   const { recovered, reason, cells, plan } = answer;
   const hopeless = cells.filter(({ missing }) => missing.length > 0).length;
-  if (!recovered) return `${reason}${plan ? `. ${plural(cells.length - hopeless, "cell")} of ${cells.length} can still be computed.` : "."}`;
+  if (!recovered) return `${reason}${plan ? `. ${plural(cells.length - hopeless, "cell")} of ${numberText(cells.length)} can still be computed.` : "."}`;
   if (lost.length === 0 && stage() > 1) return `Nothing is lost. Stage ${stage()} adds ${plural(cells.length, "cell")} of parity, computed from a part of what is stored.`;
   if (lost.length === 0) return `Nothing is lost. These steps encode: ${plural(cells.length, "cell")} of parity from the data.`;
   if (cells.length === 0) return "Nothing that is wanted was lost.";
   return `All is recovered: ${plural(cells.length, "cell")} after the loss of ${nodesText(lost)}.`;
 }
 
+/** Shows the answer or, while there is none, that it is awaited. */
 function showAnswer() {
-  const { plan, recovered } = answer;
   element("verdict").textContent = verdict();
-  element("verdict").className = recovered ? "" : "bad";
-  element("steps-part").hidden = !plan?.ops.length;
-  element("schedule").textContent = plan?.text ?? "";
+  element("verdict").className = answer && !answer.recovered ? "bad" : "";
+  element("steps-part").hidden = ops().length === 0;
+  position = ops().length;
+  showText(answer?.plan?.text ?? "");
   showCosts();
   showSteps();
-  showPosition();
+  moveTo(position);
+}
+
+function showText(text) {
+  const shown = text.length > MOST_TEXT ? text.slice(0, text.lastIndexOf("\n", MOST_TEXT) + 1) : text;
+  const hidden = text.slice(shown.length).split("\n").length - 1;
+  element("schedule").textContent = shown;
+  element("schedule-note").hidden = hidden === 0;
+  element("schedule-note").textContent = `${plural(hidden, "more line is", "more lines are")} not shown. The command \`paritas schedule --text\` prints them all.`;
 }
 
 function showCosts() {
+  const text = element("shard-bytes").value.trim();
+  const known = /^\d+$/.test(text);
+  element("shard-bytes").setAttribute("aria-invalid", !known);
   const plan = answer?.plan;
   if (!plan) return figures("costs", []);
-  const rows = Math.max(1, ...code.cells.map(({ row }) => (row ?? -1) + 1));
-  const bytes = Number(element("shard-bytes").value) / rows;
-  const size = (cells) => (Number.isFinite(bytes) ? sizeText(cells * bytes) : "?");
+  const size = (cells) => (known ? sizeText((cells * Number(text)) / rowsOf(code)) : "?");
   const read = plan.inputs.length;
   figures("costs", [
-    ["XORs", plan.xors.toLocaleString("en")],
-    ["cells read", read.toLocaleString("en")],
+    ["XORs", numberText(plan.xors)],
+    ["cells read", numberText(read)],
     ["from nodes", plan.reads.filter((reads) => reads > 0).length],
-    ["steps", plan.ops.length.toLocaleString("en")],
-    ["temporaries", plan.temps],
+    ["steps", numberText(plan.ops.length)],
+    ["temporaries", numberText(plan.temps)],
     ["bytes read", size(read)],
     ["bytes XORed", size(plan.xors)],
   ]);
@@ -225,170 +329,112 @@ function stepText({ target, accumulate, factor, sources }) {
 }
 
 function showSteps() {
-  const ops = answer.plan?.ops ?? [];
-  const items = ops.slice(0, MOST_STEPS).map((op, at) => {
-    const item = document.createElement("li");
-    const button = Object.assign(document.createElement("button"), { type: "button", tabIndex: at === ops.length - 1 ? 0 : -1 });
-    const text = Object.assign(document.createElement("b"), { textContent: stepText(op) });
-    text.style.fontWeight = "normal";
-    button.append(Object.assign(document.createElement("span"), { textContent: at + 1 }), text);
-    button.addEventListener("click", () => moveTo(at + 1));
-    item.append(button);
-    return item;
-  });
-  if (ops.length > MOST_STEPS) {
-    items.push(Object.assign(document.createElement("li"), { textContent: `and ${plural(ops.length - MOST_STEPS, "step")} more` }));
-  }
-  element("steps").replaceChildren(...items);
-  element("position").max = ops.length;
-  const temps = Array.from({ length: Math.min(answer.plan?.temps ?? 0, 96) }, (_, at) => {
+  const listed = ops();
+  steps.show(listed.length, (step) => stepText(listed[step - 1]));
+  element("position").max = listed.length;
+  written = new Map();
+  for (const [at, { target }] of listed.entries()) if (target[0] === "o" || !written.has(target)) written.set(target, at + 1);
+  const temps = answer?.plan?.temps ?? 0;
+  const chips = Array.from({ length: Math.min(temps, MOST_TEMPS) }, (_, at) => {
     return Object.assign(document.createElement("span"), { className: "cell", textContent: `t${at}` });
   });
-  element("temps").replaceChildren(...temps);
+  element("temps").replaceChildren(...chips);
+  element("temps-note").hidden = temps <= MOST_TEMPS;
+  element("temps-note").textContent = `${plural(temps - MOST_TEMPS, "more temporary is", "more temporaries are")} not drawn.`;
 }
 
-function moveTo(step, focus = false) {
-  position = Math.max(0, Math.min(answer.plan?.ops.length ?? 0, step));
-  showPosition();
-  if (focus) element("steps").children[position - 1]?.firstChild.focus();
-}
-
-function showPosition() {
-  const ops = answer.plan?.ops ?? [];
+function moveTo(step) {
+  if (!code) return;
+  position = Math.max(0, Math.min(ops().length, step));
   element("position").value = position;
-  element("counter").textContent = `${position} of ${ops.length}`;
-  [...element("steps").querySelectorAll("button")].forEach((button, at) => {
-    button.tabIndex = at === Math.max(0, position - 1) ? 0 : -1;
-    if (at === position - 1) button.setAttribute("aria-current", "step");
-    else button.removeAttribute("aria-current");
-  });
-  const current = element("steps").children[position - 1];
-  if (current) {
-    const list = element("steps");
-    if (current.offsetTop < list.scrollTop + list.offsetTop) list.scrollTop = current.offsetTop - list.offsetTop;
-    const below = current.offsetTop + current.offsetHeight - list.offsetTop - list.clientHeight;
-    if (below > list.scrollTop) list.scrollTop = below;
-  }
+  element("counter").textContent = `${numberText(position)} of ${numberText(ops().length)}`;
+  steps.moveTo(position);
   showStep(position);
 }
 
 /** Shows the cells as they are after `step` steps, and marks what the last of them reads and makes. */
 function showStep(step) {
-  const ops = answer.plan?.ops ?? [];
-  const done = ops.slice(0, step);
-  const recovered = new Set(done.map(({ target }) => cellOf(target)).filter((cell) => cell !== null));
-  const lostNodes = new Set(state.lost);
-  const standing = new Set(code.stages[stage() - 1].nodes);
-  const isLost = ({ node, stage: made }) => node !== null && lostNodes.has(node) && made <= stage();
-  const lost = new Set(code.cells.map((cell, number) => (isLost(cell) ? number : -1)).filter((number) => number >= 0));
-  for (const { cell } of answer.cells) if (state.lost.length > 0) lost.add(cell);
-  const hopeless = new Set(answer.cells.filter(({ missing }) => missing.length > 0).map(({ cell }) => cell));
-  const last = step > 0 && step < ops.length ? ops[step - 1] : null;
-  const sources = new Set((last?.sources ?? []).map(cellOf).filter((cell) => cell !== null));
-  if (last?.accumulate) sources.add(cellOf(last.target));
-  grid.stage = stage();
-  grid.show({ lostNodes, standing, lost, hopeless, recovered, sources, target: last ? cellOf(last.target) : null });
-  const made = new Set(done.map(({ target }) => target));
+  const { lost: nodes } = state;
+  const lostNodes = new Set(nodes);
+  const wanted = answer?.cells ?? [];
+  const lost = new Set(nodes.length > 0 ? wanted.map(({ cell }) => cell) : []);
+  const unmade = new Set(nodes.length > 0 ? [] : wanted.map(({ cell }) => cell));
+  for (const [number, { node, stage: made }] of code.cells.entries()) {
+    if (made > stage()) unmade.add(number);
+    else if (lostNodes.has(node)) lost.add(number);
+  }
+  const hopeless = new Set(wanted.filter(({ missing }) => missing.length > 0).map(({ cell }) => cell));
+  const recovered = new Set((answer?.plan?.outputs ?? []).filter((_, at) => written.get(`o${at}`) <= step));
+  grid.showCells({ lost, hopeless, unmade, recovered });
+  const { target = null, sources = [], accumulate = false } = ops()[step - 1] ?? {};
+  const read = sources.concat(accumulate ? [target] : []);
+  grid.mark(target && cellOf(target), new Set(read.map(cellOf).filter((cell) => cell !== null)));
   [...element("temps").children].forEach((chip, at) => {
     const slot = `t${at}`;
-    const state = last?.target === slot ? " target" : last?.sources.includes(slot) ? " source" : "";
-    chip.className = `cell${made.has(slot) ? " recovered" : ""}${state}`;
+    chip.className = `cell${written.get(slot) <= step ? " recovered" : ""}${target === slot ? " target" : read.includes(slot) ? " source" : ""}`;
   });
 }
 
+/** Describes the cell that is looked at, and marks what it is the sum of; with null, shows the current step again. */
 function describeCell(number) {
   const note = element("cell-note");
   if (number === null || !code) {
     note.textContent = "";
-    if (answer) showStep(position);
+    if (code) showStep(position);
     return;
   }
   const { name: own, role, node, stage: made, sources } = code.cells[number];
   const where = node === null ? "stored nowhere" : `on node ${node}`;
   const later = made > 1 ? `, made in stage ${made}` : "";
-  const sum = sources === null ? "" : sources.length > 0 ? `: ${sources.map(name).join(" ⊕ ")}` : "";
-  const missing = answer?.cells.find(({ cell }) => cell === Number(number))?.missing ?? [];
-  const gone = missing.length > 0 ? ` Not to be recovered, because ${missing.map(name).join(", ")} cannot.` : "";
+  const sum = sources === null ? ", a sum of too many cells to be named" : sources.length > 0 ? `: ${sumText(sources)}` : "";
+  const missing = answer?.cells.find(({ cell }) => cell === number)?.missing ?? [];
+  const gone = missing.length > 0 ? ` Not to be recovered, because ${listText(missing.map(name), ", ")} cannot.` : "";
   note.textContent = `${own}, ${role} ${where}${later}${sum}.${gone}`;
-  element("grid").querySelectorAll(".source, .target").forEach((cell) => cell.classList.remove("source", "target"));
-  for (const source of sources ?? []) grid.cells.get(source)?.classList.add("source");
+  const summed = new Set((sources ?? []).flatMap(withParts));
+  grid.mark(summed.size > 0 ? number : null, summed);
 }
+
+/** A sum by the names of its cells. Cells that are drawn nowhere are sums in brackets. */
+function sumText(sources) {
+  const term = (cell) => (code.cells[cell].role === "auxiliary" ? `(${sumText(code.cells[cell].sources)})` : name(cell));
+  return listText(sources.map(term), " ⊕ ");
+}
+
+/** Returns a cell, or the cells that it is the sum of, if it is drawn nowhere. */
+const withParts = (cell) => (code.cells[cell].role === "auxiliary" ? code.cells[cell].sources.flatMap(withParts) : [cell]);
+
+const listText = (names, between) => (names.length > MOST_TERMS ? `${names.slice(0, MOST_TERMS).join(between)}${between}${numberText(names.length - MOST_TERMS)} more` : names.join(between));
 
 // The comparison.
 
 async function compare() {
   writeAddress();
   surveys.drop();
-  const specs = [state.code, state.beside];
-  element("other").value = state.beside;
   refuse("other", null);
-  const columns = [];
+  let shown = false;
   try {
-    for (const spec of specs) columns.push({ facts: await surveys.ask("describe", spec) });
-    showComparison(columns);
-    for (const [at, column] of columns.entries()) {
-      column.encode = (await surveys.ask("plan", specs[at], {})).plan;
-      showComparison(columns);
-      if (column.facts.lt || column.facts.cells.length > MOST_COMPARED) continue;
-      column.one = await surveys.ask("survey", specs[at], { lose: 1, most: TRIED });
-      showComparison(columns);
-      column.all = await surveys.ask("survey", specs[at], { lose: column.facts.tolerance, most: TRIED });
-      showComparison(columns);
-    }
+    await compareCodes(surveys, [state.code, state.beside], (columns) => {
+      shown = true;
+      element("comparison").replaceChildren(...comparisonTable(columns));
+      element("comparison-note").textContent = comparisonNote(columns);
+    });
   } catch (error) {
     if (error instanceof Dropped) return;
-    refuse("other", error.message);
-    if (columns.length < 2) element("comparison").replaceChildren();
+    if (error.spec === state.beside) refuse("other", error.message);
+    else tell("other", error.message);
+    if (!shown) for (const id of ["comparison", "comparison-note"]) element(id).replaceChildren();
   }
-}
-
-const average = (survey, what) => (survey?.recovered ? survey[what] / survey.recovered : null);
-
-/** What is compared: how each is told, its value in a column, and whether less is better. */
-const COMPARED = [
-  ["nodes", ({ facts }) => facts.nodes, null],
-  ["nodes that may be lost", ({ facts }) => facts.tolerance, "more"],
-  ["overhead", ({ facts }) => facts.overhead, "less", (value) => `${(100 * value).toFixed(1)} %`],
-  ["XORs of encoding, for each data cell", ({ facts, encode }) => encode && encode.xors / facts.data.length, "less"],
-  ["one node lost: XORs, average, for each data cell", ({ facts, one }) => one && average(one, "xors") / facts.data.length, "less"],
-  ["one node lost: XORs, worst, for each data cell", ({ facts, one }) => one && one.worstXors / facts.data.length, "less"],
-  ["one node lost: cells read, as a part of the data", ({ facts, one }) => one && average(one, "reads") / facts.data.length, "less", (value) => `${(100 * value).toFixed(0)} %`],
-  ["most nodes lost: XORs, average, for each data cell", ({ facts, all }) => all && average(all, "xors") / facts.data.length, "less"],
-  ["most nodes lost: XORs, worst, for each data cell", ({ facts, all }) => all && all.worstXors / facts.data.length, "less"],
-];
-
-function showComparison(columns) {
-  const table = document.createElement("table");
-  const head = table.createTHead().insertRow();
-  head.append(document.createElement("td"));
-  for (const { facts } of columns) head.append(Object.assign(document.createElement("th"), { scope: "col", textContent: facts.spec }));
-  const body = table.createTBody();
-  for (const [title, of, better, text = (value) => value.toLocaleString("en", { maximumFractionDigits: 2 })] of COMPARED) {
-    const values = columns.map(of);
-    const row = body.insertRow();
-    row.append(Object.assign(document.createElement("th"), { scope: "row", textContent: title }));
-    for (const value of values) {
-      const cell = row.insertCell();
-      const known = value !== null && value !== undefined && Number.isFinite(value);
-      cell.textContent = known ? text(value) : "–";
-      const rest = values.filter((other) => other !== value);
-      const best = known && rest.length > 0 && rest.every((other) => (better === "less" ? value < other : better === "more" && value > other));
-      cell.classList.toggle("better", best);
-    }
-  }
-  element("comparison").replaceChildren(...table.children);
-  const tried = columns.map(({ all }) => all?.sets > TRIED).some(Boolean);
-  element("comparison-note").textContent = `The better value is bold.${tried ? ` Where there are more than ${TRIED} losses of most nodes, about that many were tried.` : ""}`;
 }
 
 // A schedule of the reader's.
 
 async function readOwn() {
   const line = element("own-count");
+  schedules.drop();
   try {
-    const { xors, copies, ops, temps, ternary } = await library.ask("readSchedule", element("own").value);
+    const { xors, copies, ops, temps, ternary } = await schedules.ask("readSchedule", element("own").value);
     line.className = "";
-    line.textContent = `${plural(ops.length, "operation")}: ${plural(xors, "XOR")} and ${copies} ${copies === 1 ? "copy" : "copies"}, ${plural(temps, "temporary").replace("temporarys", "temporaries")}; with three-input XORs, ${ternary}.`;
+    line.textContent = `${plural(ops.length, "operation")}: ${plural(xors, "XOR")} and ${plural(copies, "copy", "copies")}, ${plural(temps, "temporary", "temporaries")}; with three-input XORs, ${numberText(ternary)}.`;
   } catch (error) {
     if (error instanceof Dropped) return;
     line.className = "error";
@@ -398,6 +444,7 @@ async function readOwn() {
 
 // What the reader does.
 
+/** Returns a function that acts when it has not been called for a while. */
 function later(milliseconds, action) {
   let timer = null;
   return () => {
@@ -408,84 +455,58 @@ function later(milliseconds, action) {
 
 function listen() {
   const on = (id, event, action) => element(id).addEventListener(event, action);
+  const onQuestion = (id, event, change) => on(id, event, () => {
+    if (!code) return;
+    change(element(id));
+    ask();
+  });
   for (const form of document.forms) form.addEventListener("submit", (event) => event.preventDefault());
-  on("family", "change", () => chooseCode(families.find(({ name }) => name === element("family").value).example));
-  on("parameters", "input", later(250, () => {
-    const parameters = [...element("parameters").querySelectorAll("input")].map(({ name, value }) => [name, value.trim()]);
-    chooseCode(specOf(partsOf(state.code)[0], parameters), state.lost).then(() => element("parameters").querySelector(`[name="${focused}"]`)?.focus());
-  }));
-  let focused = null;
-  on("parameters", "focusin", (event) => (focused = event.target.name));
-  on("spec", "input", later(400, () => chooseCode(element("spec").value.trim(), state.lost)));
+  on("family", "change", () => {
+    const { example } = families.find(({ name }) => name === element("family").value);
+    chooseCode(example, { questionFor: () => ({ lost: [], stage: null }) });
+  });
+  on("parameters", "input", later(250, chooseParameters));
+  on("spec", "input", later(400, () => chooseCode(element("spec").value.trim(), { typing: true })));
   on("other", "input", later(400, () => {
     state.beside = element("other").value.trim();
-    compare();
+    if (code) compare();
   }));
-  on("stage", "change", () => {
-    state.stage = Number(element("stage").value);
-    ask();
+  onQuestion("stage", "change", ({ value }) => {
+    state.stage = Number(value);
+    state.lost = state.lost.filter((node) => standing().includes(node));
   });
-  on("data-only", "change", () => {
-    state.dataOnly = element("data-only").checked;
-    ask();
-  });
-  on("fewest-reads", "change", () => {
-    state.fewestReads = element("fewest-reads").checked;
-    ask();
-  });
-  on("restore", "click", () => {
-    state.lost = [];
-    ask();
-  });
-  on("random", "click", () => {
-    const standing = [...code.stages[code.stages.length - 1].nodes];
-    const count = Math.min(standing.length, code.tolerance ?? Math.ceil(standing.length / 4));
-    state.lost = [];
-    while (state.lost.length < count) state.lost.push(...standing.splice(Math.floor(Math.random() * standing.length), 1));
-    state.lost.sort((a, b) => a - b);
-    ask();
-  });
+  onQuestion("data-only", "change", ({ checked }) => (state.dataOnly = checked));
+  onQuestion("fewest-reads", "change", ({ checked }) => (state.fewestReads = checked));
+  on("restore", "click", () => code && lose([]));
+  on("random", "click", () => code && loseSome());
   on("shard-bytes", "input", showCosts);
   on("position", "input", () => moveTo(Number(element("position").value)));
   on("first", "click", () => moveTo(0));
   on("back", "click", () => moveTo(position - 1));
   on("next", "click", () => moveTo(position + 1));
   on("last", "click", () => moveTo(Infinity));
-  const stepOf = (event) => [...element("steps").children].indexOf(event.target.closest("li")) + 1;
-  on("steps", "pointerover", (event) => stepOf(event) > 0 && showStep(stepOf(event)));
-  on("steps", "pointerleave", () => showStep(position));
-  on("steps", "keydown", (event) => {
-    const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (by === undefined) return;
-    event.preventDefault();
-    moveTo(Math.max(1, position + by), true);
-  });
   on("own", "input", later(250, readOwn));
   let width = innerWidth;
   addEventListener("resize", later(150, () => {
-    if (innerWidth === width || !code || !answer) return;
+    if (innerWidth === width || !code) return;
     width = innerWidth;
     grid.draw(code);
+    showNodes();
     showStep(position);
   }));
-  addEventListener("hashchange", () => {
-    readAddress();
-    chooseCode(state.code, state.lost);
-  });
+  addEventListener("hashchange", followAddress);
 }
 
 async function start() {
-  readAddress();
-  listen();
   try {
     families = await library.ask("families");
   } catch (error) {
     return refuse("code", error.message);
   }
   element("family").replaceChildren(...families.map(({ name }) => new Option(name, name)));
-  await chooseCode(state.code, state.lost);
-  if (!code) await chooseCode("rdp:k=6", [0, 3]);
+  listen();
   readOwn();
+  followAddress();
 }
 
 start();

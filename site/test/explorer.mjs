@@ -2,57 +2,15 @@
 // those of the command `paritas schedule`, its pages must fit and pass axe, and nothing may come from another server.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { mkdir, readFile } from "node:fs/promises";
-import { createServer } from "node:http";
-import { extname, join, normalize } from "node:path";
+import { mkdir } from "node:fs/promises";
 import { promisify } from "node:util";
 
 import axe from "axe-core";
-import { chromium } from "playwright-core";
 
-const [site, command, shots] = process.argv.slice(2);
+import { close, faults, open, shown } from "./browser.mjs";
+
+const [, command, shots] = process.argv.slice(2);
 const CASES = 200;
-const TYPES = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".wasm": "application/wasm", ".svg": "image/svg+xml", ".json": "application/json" };
-
-// Below this folder the same pages have a library that traps when it is asked about the code `trap`, and ever after.
-const TRAP = "/trap/";
-const trapping = (script) => `let dead = false;\n${script}`.replace(
-  /^function ask\(request.*$/m,
-  '$&\n  dead ||= request.code === "trap";\n  if (dead) throw new WebAssembly.RuntimeError("unreachable executed");',
-);
-
-const server = createServer(async ({ url }, response) => {
-  const place = normalize(new URL(url, "http://site").pathname);
-  const traps = place.startsWith(TRAP);
-  const path = join(site, traps ? place.slice(TRAP.length) : place);
-  try {
-    let bytes = await readFile(path);
-    if (traps && path.endsWith("paritas.js")) bytes = trapping(bytes.toString());
-    response.writeHead(200, { "content-type": TYPES[extname(path)] ?? "application/octet-stream" }).end(bytes);
-  } catch {
-    response.writeHead(404).end();
-  }
-});
-await new Promise((done) => server.listen(0, "127.0.0.1", done));
-const base = `http://127.0.0.1:${server.address().port}/`;
-
-const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] });
-const faults = [];
-
-async function open(path, width = 1440, colorScheme = "light") {
-  const page = await browser.newPage({ viewport: { width, height: 900 }, colorScheme });
-  page.on("pageerror", (error) => faults.push(`${path}: ${error.message}`));
-  page.on("console", (message) => message.type() === "error" && faults.push(`${path}: ${message.text()}`));
-  page.on("request", (request) => /^(data|blob):/.test(request.url()) || request.url().startsWith(base) || faults.push(`${path} asks ${request.url()}`));
-  await page.goto(base + path);
-  return page;
-}
-
-/** Waits until the page shows the answer for a code and a loss, or an error about the code. */
-const shown = (page, code, lost) => page.waitForFunction((wanted) => document.body.dataset.shown === wanted, `${code} ${lost.join(",")}`, { timeout: 60_000 }).catch(async (error) => {
-  const [seen, refused] = [await page.evaluate(() => document.body.dataset.shown), await page.locator("#code-error").innerText()];
-  throw new Error(`${code} without ${lost} is not shown, but ${seen}; ${refused}`, { cause: error });
-});
 
 // A generator of Park and Miller: the same cases in every run.
 let seed = 2004;
@@ -83,10 +41,11 @@ function randomCode() {
   ])();
 }
 
-async function schedule(code, lost, fewest) {
+async function schedule(code, lost, stage, fewest) {
   const args = ["schedule", code, "--text", "--json"];
   if (lost.length > 0) args.push("--erase", lost.join(","));
-  if (fewest) args.push("--fewest-reads");
+  if (code.includes("dpg:")) args.push("--stage", stage);
+  if (fewest && lost.length > 0) args.push("--fewest-reads");
   try {
     return JSON.parse((await promisify(execFile)(command, args)).stdout);
   } catch (error) {
@@ -99,12 +58,13 @@ async function compare(page, number) {
   const fewest = below(4) === 0;
   await page.evaluate((hash) => (location.hash = hash), `code=${code}&lost=${fewest ? "&fewest=1" : ""}`);
   await shown(page, code, []);
-  const nodes = await page.locator("#grid .node").count();
+  const nodes = await page.locator("#grid .node:not(.absent)").count();
   const lost = [...new Set(Array.from({ length: below(5) }, () => below(nodes)))].sort((a, b) => a - b);
   for (const node of lost) await page.locator(`#grid [data-node="${node}"]`).click();
   await shown(page, code, lost);
-  const expected = await schedule(code, lost, fewest);
-  const what = `case ${number}: ${code} without ${lost}${fewest ? ", fewest reads" : ""}`;
+  const stage = await page.locator("#stage").inputValue();
+  const expected = await schedule(code, lost, stage, fewest);
+  const what = `case ${number}: ${code} without ${lost} after stage ${stage}${fewest ? ", fewest reads" : ""}`;
   const verdict = await page.locator("#verdict").innerText();
   if (expected.refused) {
     const [reason] = verdict.split(/\.( \d|$)/);
@@ -213,7 +173,6 @@ for (const path of ["index.html", "protect.html", "codes.html"]) {
   await phone.close();
 }
 
-await browser.close();
-server.close();
+await close();
 assert.deepEqual(faults, []);
 console.log(`${views.length * 6} views of the explorer without findings of axe; pictures are in ${shots}`);
