@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 
-use futures::StreamExt;
-use http::{Request, Response, StatusCode, header};
+use futures::stream::{self, StreamExt};
+use http::{Method, Request, Response, StatusCode, header};
 use opendal::{
     Buffer, HttpBody, HttpTransport, HttpTransporter, OperationContext, Operator, services,
 };
@@ -286,7 +286,7 @@ pub(super) fn http_client() -> reqwest::Client {
 }
 
 /// A transport that notices what OpenDAL does not: a server that sends the whole file instead of a
-/// range, a server that wants other credentials, and bytes that move.
+/// range, a server that wants other credentials or gives no reason, and bytes that move.
 struct Transport {
     inner: HttpTransporter,
     ranges: Arc<AtomicBool>,
@@ -302,6 +302,7 @@ impl Transport {
 impl HttpTransport for Transport {
     async fn fetch(&self, request: Request<Buffer>) -> opendal::Result<Response<HttpBody>> {
         let range = request.headers().contains_key(header::RANGE);
+        let is_head = request.method() == Method::HEAD;
         let request = request.map(|body| self.watched(body));
         let response = self.inner.fetch(request).await?;
         let contact = Arc::clone(&self.contact);
@@ -318,7 +319,17 @@ impl HttpTransport for Transport {
                 let message = "the server does not accept the user and password";
                 Err(opendal::Error::new(opendal::ErrorKind::PermissionDenied, message))
             }
+            status if !status.is_success() && (is_head || is_empty(&response)) => {
+                // OpenDAL takes the body of such an answer as its message.
+                let message = Buffer::from(format!("the server answers {status}"));
+                Ok(response.map(|_| HttpBody::new(stream::iter([Ok(message)]), None)))
+            }
             _ => Ok(response),
         }
     }
+}
+
+/// Whether an answer has no body.
+fn is_empty(response: &Response<HttpBody>) -> bool {
+    response.headers().get(header::CONTENT_LENGTH).is_some_and(|length| length == "0")
 }
