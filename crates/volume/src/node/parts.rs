@@ -16,6 +16,9 @@ use serde::Deserialize;
 use super::contact::Contact;
 use super::service::{Credentials, revealed};
 
+/// No upload is so old: ten years.
+const NO_AGE: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+
 /// The uploads in parts below a prefix of a bucket.
 pub(super) struct OpenUploads {
     client: reqwest::Client,
@@ -52,10 +55,11 @@ struct Upload {
 }
 
 impl Upload {
-    /// Whether the upload was begun so long ago. An upload of unknown age may still be going on.
+    /// Whether the upload was begun so long ago. An upload of unknown age may still be going on;
+    /// servers that know no age state one of many years.
     fn is_older(&self, age: Duration) -> bool {
         let begun = self.initiated.parse::<Timestamp>().map(SystemTime::from);
-        begun.is_ok_and(|begun| begun.elapsed().unwrap_or_default() >= age)
+        begun.is_ok_and(|begun| (age..NO_AGE).contains(&begun.elapsed().unwrap_or_default()))
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use futures::TryStreamExt;
 use paritas_volume::config::Config;
@@ -181,7 +181,10 @@ async fn uploads_that_nobody_completed_are_swept() {
         );
         answer("200 OK", body.len(), &body)
     };
-    let old = upload("x/objects/é &amp; a", "2020-11-10T20:48:33.000Z");
+    let month = Duration::from_secs(30 * 24 * 3600);
+    let begun = opendal::raw::Timestamp::try_from(SystemTime::now() - month).unwrap().to_string();
+    let old = upload("x/objects/é &amp; a", &begun);
+    let never = upload("x/objects/d", "0001-01-01T00:00:00Z");
     let new = upload("x/objects/b", "2999-11-10T20:48:33.000Z");
     let odd = upload("x/objects/c", "yesterday");
     let removed = || answer("204 No Content", 0, "");
@@ -190,7 +193,8 @@ async fn uploads_that_nobody_completed_are_swept() {
         let [uri, ..] = uris(&server_in_turn(answers).await);
         node(&uri).sweep(day).await
     };
-    let pages = [page(true, &[old.clone(), new, odd]), removed(), page(false, &[old]), removed()];
+    let pages =
+        [page(true, &[old.clone(), new, odd, never]), removed(), page(false, &[old]), removed()];
     assert_eq!(swept(pages.to_vec()).await.unwrap(), 2);
     for status in ["403 Forbidden", "405 Method Not Allowed", "501 Not Implemented"] {
         assert_eq!(swept(vec![answer(status, 0, "")]).await.unwrap(), 0, "{status}");
