@@ -406,25 +406,11 @@ impl LayerOrder {
 pub fn protect(plan: &ProtectPlan, progress: Progress<'_>) -> Result<ProtectReport> {
     expect_room(&plan.order)?;
     plan.order.folders.iter().try_for_each(|folder| make_folder(folder, &plan.order))?;
-    let mut order = Cow::Borrowed(&plan.order);
-    let mut skipped = plan.skipped.clone();
-    let mut attempts = 1;
-    let coded = loop {
-        let mut coded = CodedLayer::make(&order, progress)?;
-        skipped.append(&mut coded.skipped);
-        if !coded.is_hollow(&order) {
-            break coded;
-        }
-        if attempts == MOST_ATTEMPTS || file_sizes(&coded.items).next().is_none() {
-            refuse_hollow(&order, &skipped)?;
-            break coded;
-        }
-        attempts += 1;
-        order = Cow::Owned(order.of_files_in(coded.items)?);
-    };
-    refuse_damaged(&order, &coded.items)?;
-    let CodedLayer { header, files, items, checksums, gap_blocks, .. } = coded;
+    let (order, coded) = CodedLayer::make(&plan.order, progress)?;
     let order = &*order;
+    refuse_damaged(order, &coded.items)?;
+    let CodedLayer { header, files, items, checksums, mut skipped, gap_blocks } = coded;
+    skipped.splice(0..0, plan.skipped.iter().cloned());
     let targets = order.targets();
     let sizes = file_sizes(&items);
     let (files_count, bytes) = (sizes.clone().count() as u64, sizes.sum());
@@ -462,13 +448,41 @@ struct CodedLayer {
     /// The items with their digests, and gaps in place of what could not be read as planned.
     items: Vec<Item>,
     checksums: Vec<u64>,
+    /// What could not be read as planned.
     skipped: Vec<Skipped>,
     /// As in [`ProtectReport::gap_blocks`].
     gap_blocks: u64,
 }
 
 impl CodedLayer {
-    fn make(order: &LayerOrder, progress: Progress<'_>) -> Result<Self> {
+    /// Makes the parity of an order, or of as much of it as stands still. Returns what was made, and
+    /// the order for it.
+    ///
+    /// # Errors
+    /// As [`protect`].
+    fn make<'o>(
+        order: &'o LayerOrder,
+        progress: Progress<'_>,
+    ) -> Result<(Cow<'o, LayerOrder>, Self)> {
+        let (mut order, mut skipped) = (Cow::Borrowed(order), Vec::new());
+        let mut left = MOST_ATTEMPTS;
+        loop {
+            left -= 1;
+            let mut coded = Self::make_once(&order, progress)?;
+            skipped.append(&mut coded.skipped);
+            let is_hollow = coded.gap_blocks * 2 > order.geometry.parity;
+            let is_last = left == 0 || file_sizes(&coded.items).next().is_none();
+            if is_hollow && is_last {
+                refuse_hollow(&order, &skipped)?;
+            }
+            if !is_hollow || is_last {
+                return Ok((order, Self { skipped, ..coded }));
+            }
+            order = Cow::Owned(order.of_files_in(coded.items)?);
+        }
+    }
+
+    fn make_once(order: &LayerOrder, progress: Progress<'_>) -> Result<Self> {
         let header = order.header(random_id()?, 0);
         let access = parity_access(&order.root, order.mode);
         let new = NewFile::all(order.targets(), &Replace::Never, access);
@@ -477,11 +491,6 @@ impl CodedLayer {
         let (items, skipped) = settled(order, &scanned);
         let gap_blocks = gap_blocks(&order.geometry, &items, &scanned.unread);
         Ok(Self { header, files, items, checksums: scanned.checksums, skipped, gap_blocks })
-    }
-
-    /// Whether gaps take more than half of the parity.
-    fn is_hollow(&self, order: &LayerOrder) -> bool {
-        self.gap_blocks * 2 > order.geometry.parity
     }
 }
 
