@@ -34,9 +34,9 @@ pub(super) struct OpenUploads {
 /// A page of the list of uploads.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Page {
+struct UploadsPage {
     #[serde(default, rename = "Upload")]
-    uploads: Vec<Upload>,
+    uploads: Vec<OpenUpload>,
     #[serde(default)]
     is_truncated: bool,
     #[serde(default)]
@@ -47,14 +47,14 @@ struct Page {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Upload {
+struct OpenUpload {
     key: String,
     upload_id: String,
     #[serde(default)]
     initiated: String,
 }
 
-impl Upload {
+impl OpenUpload {
     /// Whether the upload was begun so long ago. An upload of unknown age may still be going on;
     /// servers that know no age state one of many years.
     fn is_older(&self, age: Duration) -> bool {
@@ -121,7 +121,7 @@ impl OpenUploads {
         }
     }
 
-    async fn page(&self, answer: reqwest::Response) -> Result<Page> {
+    async fn page(&self, answer: reqwest::Response) -> Result<UploadsPage> {
         let status = answer.status();
         if !status.is_success() {
             return Err(unexpected(format!("the server answers {status}")));
