@@ -437,8 +437,8 @@ pub fn protect(plan: &ProtectPlan, progress: Progress<'_>) -> Result<ProtectRepo
     })
 }
 
-/// How often files are read at most, if those that change meanwhile take too much parity. Each time,
-/// the files are left out that have changed the time before.
+/// How often files are read at most, if those that change meanwhile take too much parity. Each
+/// time, the files are left out that have changed the time before.
 const MOST_ATTEMPTS: usize = 3;
 
 /// The parity blocks of a layer in files without their names, and what was read for them.
@@ -455,8 +455,8 @@ struct CodedLayer {
 }
 
 impl CodedLayer {
-    /// Makes the parity of an order, or of as much of it as stands still. Returns what was made, and
-    /// the order for it.
+    /// Makes the parity of an order, or of as much of it as stands still. Returns what was made,
+    /// and the order for it.
     ///
     /// # Errors
     /// As [`protect`].

@@ -84,7 +84,7 @@ impl FragmentLayout {
         (0..self.stripes()).flat_map(move |stripe| self.runs_of(stripe))
     }
 
-    /// Returns the runs of the bytes that pad the last stripe, if all of its cells are equally long.
+    /// Returns the runs of the bytes that pad the last stripe, if its cells are equally long.
     pub fn padding(self) -> impl Iterator<Item = FragmentRun> {
         let last = self.stripes().checked_sub(1).filter(|_| self.last != Last::Ragged);
         last.into_iter().flat_map(move |stripe| {

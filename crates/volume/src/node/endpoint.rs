@@ -433,8 +433,8 @@ impl EndpointInner {
     }
 
     /// Removes the uploads in parts to a bucket that were never completed. A bucket tells when an
-    /// upload was begun, not whether it goes on, so it has [`UPLOADING`] times `age` for it. Returns
-    /// how many were removed.
+    /// upload was begun, not whether it goes on, so it has [`UPLOADING`] times `age` for it.
+    /// Returns how many were removed.
     async fn remove_uploads(&self, age: Duration) -> Result<u64> {
         #[cfg(feature = "s3")]
         if let Some(uploads) = &self.service.uploads {
