@@ -89,14 +89,16 @@ impl GivenPath {
     }
 }
 
-/// Whether there is a folder at a path. Links are followed.
+/// Whether there is a folder at a path to which this user has access. Links are followed.
 ///
 /// # Errors
-/// If the system does not tell ([`crate::ErrorKind::Io`]): then nobody knows what is there.
+/// If the disk does not tell ([`crate::ErrorKind::Io`]): then nobody knows what is there.
 pub(super) fn is_folder(path: &Path) -> Result<bool> {
     match path.metadata() {
         Ok(found) => Ok(found.is_dir()),
         Err(error) if is_absence(&error) => Ok(false),
+        // The folder above refuses access. Whoever needs it will be told.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(false),
         Err(error) => Err(Error::io("opening", path, &error)),
     }
 }

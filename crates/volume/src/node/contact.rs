@@ -28,6 +28,7 @@
 //! one limit. Calls that are under way go on, because they may have a connection.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -57,6 +58,20 @@ const LEAST: u32 = 10;
 /// Number of sent bytes that count as one sign of life. It is small compared with the system's
 /// buffers.
 const SIGN: usize = 64 << 10;
+
+/// The cause of an error: no connection to the server could be made, for this reason. The client
+/// for HTTP has a cause of its own.
+#[derive(Debug)]
+#[cfg_attr(not(all(feature = "sftp", unix)), expect(dead_code, reason = "only SSH has this cause"))]
+pub(super) struct NoConnection(pub String);
+
+impl fmt::Display for NoConnection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for NoConnection {}
 
 /// Contact with one node, shared by all its callers.
 #[derive(Debug)]

@@ -29,8 +29,8 @@ use opendal::layers::RetryLayer;
 use opendal::{Buffer, BytesRange, Metadata, Operator};
 use paritas_store::error::{Error, ErrorKind, Result};
 
-use super::contact::Contact;
-use super::service::{NoConnection, Service};
+use super::contact::{Contact, NoConnection};
+use super::service::Service;
 use super::streamed::StreamedPut;
 use super::{
     Abilities, Entry, MOST_WHOLE, Mode, Node, NodeCall, STAGING, Stat, Writer, check_path,

@@ -7,7 +7,8 @@ use paritas_store::error::{Error, ErrorKind, Result};
 use serde::Deserialize;
 
 use super::contact::Contact;
-use super::service::{Credentials, Service};
+use super::redact::Credentials;
+use super::service::Service;
 use super::{Caseless, Endpoint, FolderNode, Limited, Location, Node, Secret, Timed};
 use crate::config::{Config, NodeEntry};
 

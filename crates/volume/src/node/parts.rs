@@ -14,7 +14,7 @@ use reqsign_core::{Context, Signer};
 use serde::Deserialize;
 
 use super::contact::Contact;
-use super::service::{Credentials, revealed};
+use super::redact::{Credentials, revealed};
 
 /// No upload is so old: ten years.
 const NO_AGE: Duration = Duration::from_secs(10 * 365 * 24 * 3600);

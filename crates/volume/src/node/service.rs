@@ -1,8 +1,6 @@
 //! OpenDAL's operators for services, and what OpenDAL does not say about them.
 
 use std::borrow::Cow;
-use std::fmt;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 
@@ -17,7 +15,9 @@ use paritas_store::error::{Error, ErrorKind, Result};
 use super::contact::Contact;
 #[cfg(feature = "s3")]
 use super::parts::OpenUploads;
-use super::redact::Secret;
+#[cfg(any(feature = "s3", feature = "webdav", feature = "http"))]
+use super::redact::revealed;
+use super::redact::{Credentials, Secret};
 use super::streamed::Puts;
 use super::{Abilities, Location};
 
@@ -44,48 +44,9 @@ pub(super) struct Service {
     pub secrets: Vec<Secret>,
 }
 
-/// The cause of an error: no connection to the server could be made, for this reason. The client
-/// for HTTP has a cause of its own.
-#[derive(Debug)]
-#[cfg_attr(not(all(feature = "sftp", unix)), expect(dead_code, reason = "only SSH has this cause"))]
-pub(super) struct NoConnection(pub String);
-
-impl fmt::Display for NoConnection {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for NoConnection {}
-
 /// Characters and their escapes. `%`, which begins all escapes, is first, so that it is replaced
 /// first and restored last.
 const ESCAPES: [(char, &str); 3] = [('%', "%25"), ('?', "%3F"), (';', "%3B")];
-
-/// The credentials for a service.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub(super) struct Credentials {
-    /// The name of the user, or of the key.
-    pub user: Option<Secret>,
-    /// The password, or the secret key.
-    pub password: Option<Secret>,
-    /// The token of a session with temporary keys.
-    pub token: Option<Secret>,
-    /// The file of an SSH key.
-    pub key: Option<PathBuf>,
-}
-
-impl Credentials {
-    /// Returns the texts that must not be shown. For a bucket these are all parts of its key,
-    /// because servers repeat them in their answers. A user's name is not a secret, and may be part
-    /// of any word.
-    fn secrets(&self, location: &Location) -> Vec<Secret> {
-        let key = matches!(location, Location::S3 { .. }).then_some(&self.user);
-        let all = [Some(&self.password), Some(&self.token), key];
-        all.into_iter().flatten().flatten().cloned().collect()
-    }
-}
 
 impl Service {
     /// Makes the service of a location that is not a folder. All bytes that move are signs of life.
@@ -240,12 +201,6 @@ fn with_keys(
         .session_token(revealed(&credentials.token))
         .disable_config_load()
         .disable_ec2_metadata()
-}
-
-/// Returns a secret, or an empty text, which OpenDAL treats as no secret.
-#[cfg(any(feature = "s3", feature = "webdav", feature = "http"))]
-pub(super) fn revealed(secret: &Option<Secret>) -> &str {
-    secret.as_ref().map_or("", Secret::reveal)
 }
 
 /// Returns the sender of files to a WebDAV server while they are written.

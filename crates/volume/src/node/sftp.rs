@@ -34,8 +34,8 @@ use openssh_sftp_client::{Error as SftpError, Sftp, SftpOptions};
 use tokio::io::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStderr, Command};
 
+use super::contact::NoConnection;
 use super::location::SshHost;
-use super::service::NoConnection;
 
 /// Largest number of connections to a host. Beyond that, connections are shared.
 const MOST_CONNECTIONS: usize = 64;
