@@ -13,9 +13,10 @@ mod back;
 mod finish;
 mod foretold;
 mod layer;
+mod links;
 mod remember;
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
@@ -31,8 +32,8 @@ use crate::find::{EntryKind, ProtectedEntry, Protection};
 use crate::restore::{RestoreTree, Restoring, Seen};
 use crate::scan::digest_of;
 use crate::sparse;
-use crate::system::{name_bytes, path_bytes};
-use crate::tree::{FoundKind, Skipped, folder_of};
+use crate::system::name_bytes;
+use crate::tree::{Skipped, folder_of};
 use crate::verify::{VerifyOptions, VerifyReport, examine};
 use paritas_store::place::space::{DiskNeed, NoRoom, Room};
 use paritas_store::state::State;
@@ -540,57 +541,6 @@ impl<'a> RepairRun<'a> {
         Ok(files)
     }
 
-    /// Returns the number of a hard link to a missing file that still has all of its bytes.
-    fn other_name(&self, number: usize) -> Option<usize> {
-        let is_missing = self.evidence.states.get(&number) == Some(&FileState::Missing);
-        let at = self.evidence.elsewhere.get(&number);
-        let at = at.filter(|_| is_missing && self.job.to.is_none())?;
-        let link =
-            self.protection.entry_at(&path_bytes(at.strip_prefix(&self.protection.root).ok()?));
-        let file = &self.protection.entries[number].path;
-        let leads_to_it = |link: &usize| {
-            let kind = &self.protection.entries[*link].kind;
-            matches!(kind, EntryKind::HardLink { target } if target == file)
-        };
-        link.filter(leads_to_it)
-    }
-
-    /// Restores a missing file from a hard link to it: both are one file again. The link must still
-    /// have the right bytes.
-    fn link_to(&self, link: usize, file: usize) -> Result<()> {
-        let entries = &self.protection.entries;
-        let (from, to) = (&entries[link].path, &entries[file].path);
-        let is_whole = match entries[file].kind {
-            EntryKind::File { size, digest, .. } => {
-                digest_of(&self.target.path_of(from), size) == Some(digest)
-            }
-            _ => false,
-        };
-        match is_whole {
-            true => self.target.hard_link(from, to, None),
-            false => Err(Error::new(
-                ErrorKind::Busy,
-                format!(
-                    "{} changed while the repair read it; run the repair again",
-                    shown(&self.target.path_of(from))
-                ),
-            )),
-        }
-    }
-
-    /// Whether a hard link to a file is made anew because the file was. A name from which the file
-    /// got its bytes stays, and so do other names of the same file on the disk.
-    fn follows(&self, link: usize, file: usize) -> bool {
-        let links_of = |number| match self.evidence.tree.of(number)?.kind {
-            FoundKind::File { links, .. } => links,
-            _ => None,
-        };
-        let is_name = |from: usize| {
-            from == link || links_of(from).is_some() && links_of(from) == links_of(link)
-        };
-        !self.is_own(link) && !self.other_name(file).is_some_and(is_name)
-    }
-
     /// Returns what has the name of an entry, if it may be replaced.
     fn seen(&self, number: usize) -> Option<Seen> {
         let found = self.evidence.tree.of(number).filter(|_| self.job.to.is_none())?;
@@ -646,63 +596,6 @@ impl<'a> RepairRun<'a> {
         self.evidence.broken_parity(self.protection, number)
     }
 
-    /// Restores symbolic links, and hard links to files that were restored.
-    fn make_links(
-        &self,
-        wanted: &[usize],
-        needed: &HashSet<PathBuf>,
-        report: &mut RepairReport,
-    ) -> Result<()> {
-        let restored: HashSet<PathBuf> = report.restored.iter().cloned().collect();
-        let is_restored = |file: usize| restored.contains(&self.target.path_of(self.path_at(file)));
-        let is_wanted = |number: &usize| wanted.binary_search(number).is_ok();
-        for (number, entry) in self.protection.entries.iter().enumerate() {
-            let is_due = match &entry.kind {
-                EntryKind::Symlink { .. } => is_wanted(&number),
-                EntryKind::HardLink { target } => {
-                    let file = self.protection.entry_at(target);
-                    let is_new = |&file: &usize| is_restored(file) && self.follows(number, file);
-                    is_wanted(&number) || file.filter(is_new).is_some()
-                }
-                EntryKind::File { .. } | EntryKind::Folder => false,
-            };
-            if is_due {
-                let is_missing = |file: &[u8]| {
-                    let file = self.protection.entry_at(file);
-                    file.is_some_and(|file| is_wanted(&file) && !is_restored(file))
-                };
-                let done = self.expect_free(&entry.path, needed);
-                let done = done.and_then(|()| self.expect_unchanged(number, wanted));
-                let done = done.and_then(|()| self.make_link(number, is_missing));
-                self.note(done, &entry.path, report)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Makes a link, unless an earlier repair has made it. `is_missing` tells of a file whether it
-    /// should have been restored and was not.
-    fn make_link(&self, number: usize, is_missing: impl Fn(&[u8]) -> bool) -> Result<()> {
-        let entry = &self.protection.entries[number];
-        match &entry.kind {
-            _ if self.was_restored(entry) => Ok(()),
-            EntryKind::Symlink { target } => self.target.symlink(entry, target, self.seen(number)),
-            EntryKind::HardLink { target } if is_missing(target) => Err(Error::new(
-                ErrorKind::Io,
-                format!(
-                    "{} is another name of {}, which could not be restored",
-                    shown(&self.target.path_of(&entry.path)),
-                    shown(&self.target.path_of(target))
-                ),
-            )),
-            EntryKind::HardLink { target } => {
-                let file = self.place_of(target);
-                self.target.hard_link(&file, &entry.path, self.seen(number))
-            }
-            EntryKind::File { .. } | EntryKind::Folder => Ok(()),
-        }
-    }
-
     /// Refuses to make a hard link to a file that was changed and stays so: the link would get
     /// bytes that it never had.
     fn expect_unchanged(&self, number: usize, wanted: &[usize]) -> Result<()> {
@@ -721,24 +614,6 @@ impl<'a> RepairRun<'a> {
                 ),
             )),
         }
-    }
-
-    /// Returns the path in the tree at which a protected file is: another one if it was moved, and
-    /// neither moves back nor is restored elsewhere.
-    fn place_of(&self, file: &[u8]) -> Vec<u8> {
-        let number = self.protection.entry_at(file).filter(|_| self.job.to.is_none());
-        match number.and_then(|number| self.evidence.states.get(&number)) {
-            Some(FileState::Moved(to)) if !self.job.move_back => {
-                let relative = to.strip_prefix(&self.protection.root).map(path_bytes);
-                relative.unwrap_or_else(|_| file.to_vec())
-            }
-            _ => file.to_vec(),
-        }
-    }
-
-    /// Whether somebody has put bytes of their own where an entry was.
-    fn is_own(&self, number: usize) -> bool {
-        matches!(self.evidence.states.get(&number), Some(FileState::Changed(_)))
     }
 
     /// Gives new folders their modes and times, and others the times that they had.

@@ -20,7 +20,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use paritas_store::error::{Error, ErrorKind, Result};
+use paritas_store::error::{Error, Result};
 use paritas_store::place::attributes::Access;
 use paritas_store::progress::Progress;
 use paritas_store::setters;
@@ -40,7 +40,7 @@ use crate::geometry::{Redundancy, StreamGeometry};
 use crate::scan::{FileContent, contents, digest_of};
 use crate::system::{path_bytes, path_in};
 use crate::times::{ChangeTimes, is_news};
-use crate::tree::{Skipped, Tree, above, threads};
+use crate::tree::{Skipped, Tree, threads};
 use crate::trouble;
 use guard::GoneShare;
 pub use guard::Share;
@@ -164,7 +164,7 @@ pub struct UpdatePlan<'p> {
 
 impl UpdatePlan<'_> {
     /// Returns why the update will not be carried out: too many files are gone or changed
-    /// ([`ErrorKind::TooManyChanges`]).
+    /// ([`crate::ErrorKind::TooManyChanges`]).
     pub fn refusal(&self) -> Option<&Error> {
         self.refusal.as_ref()
     }
@@ -172,8 +172,8 @@ impl UpdatePlan<'_> {
     /// Writes the new parity. `progress` gets the number of bytes as they are read.
     ///
     /// # Errors
-    /// If too many files are gone or changed ([`ErrorKind::TooManyChanges`]), if a file turns out
-    /// to be damaged ([`ErrorKind::DigestMismatch`]), or as for [`protect`].
+    /// If too many files are gone or changed ([`crate::ErrorKind::TooManyChanges`]), if a file turns
+    /// out to be damaged ([`crate::ErrorKind::DigestMismatch`]), or as for [`protect`].
     pub fn carry_out(self, progress: Progress<'_>) -> Result<UpdateReport> {
         let Self { updated, kept, files, parity, held, skipped, protection, access, refusal } =
             self;
@@ -247,13 +247,15 @@ pub fn update(
 /// Looks for what has changed, and plans the parity that this takes. Nothing is written.
 ///
 /// # Errors
-/// If a file has the right time but other bytes or another size, so that it is damaged and must be
-/// repaired first ([`ErrorKind::DigestMismatch`]); if a protected file, or the folder that it is
-/// in, cannot be read ([`ErrorKind::Io`]); if only a part of the protection was asked for, the
-/// parity lies inside the protected files, or none of the paths that were given to protect exists
-/// any more, or a pattern cannot be read ([`ErrorKind::Parameters`]); if all parity must be made
-/// anew while a disk or a folder for parity is absent ([`ErrorKind::Io`]); or as for
-/// [`crate::plan`].
+/// As for [`crate::plan`], and in these cases:
+/// - a file has the right time but other bytes or another size, so that it is damaged and must be
+///   repaired first ([`crate::ErrorKind::DigestMismatch`]);
+/// - a protected file, or the folder that it is in, cannot be read ([`crate::ErrorKind::Io`]);
+/// - only a part of the protection was asked for, the parity lies inside the protected files, none
+///   of the paths that were given to protect exists any more, or a pattern cannot be read
+///   ([`crate::ErrorKind::Parameters`]);
+/// - all parity must be made anew while a disk or a folder for parity is absent
+///   ([`crate::ErrorKind::Io`]).
 pub fn plan_update<'p>(protection: &'p Protection, job: &UpdateJob) -> Result<UpdatePlan<'p>> {
     protection.expect_whole()?;
     let removable = Excludes::given(&protection.root, &job.accept_removals, &["accept_removals"])?;
@@ -370,7 +372,7 @@ impl<'p> Changes<'p> {
         };
         changes.keep_in_place(protection, tree, job, &mut items)?;
         changes.keep_moved(protection, job, &mut items);
-        changes.leave_closed(protection, &mut items);
+        changes.leave_closed(protection, &mut items)?;
         changes.note_new(protection, &items);
         changes.note_gone(protection, &items);
         changes.items = items;
@@ -439,82 +441,6 @@ impl<'p> Changes<'p> {
             self.alive.insert((layer, piece));
             item.kind = ItemKind::Kept { layer: layer as u32, piece: piece as u32 };
         }
-    }
-
-    /// Keeps what is protected and cannot be looked at, as it is protected. What was found under
-    /// its own name, or moved to another one, is kept already.
-    ///
-    /// # Errors
-    /// If it is below something that is no folder any more ([`ErrorKind::Io`]).
-    fn hold(&mut self, protection: &Protection, held: &Held) -> Result<()> {
-        if held.entries.is_empty() {
-            return Ok(());
-        }
-        self.leave_impostors(protection, held);
-        let is_folder = |item: &Item| matches!(item.kind, ItemKind::Folder);
-        let there: HashMap<Vec<u8>, bool> =
-            self.items.iter().map(|item| (item.path.clone(), is_folder(item))).collect();
-        for &number in &held.entries {
-            let entry = &protection.entries[number];
-            if let Some(above) = above(&entry.path).find(|above| there.get(*above) == Some(&false))
-            {
-                let above = path_in(&protection.root, above);
-                let message = format!(
-                    "{} was a folder on a disk that is not mounted, and is none now; put the \
-                     folder back, or, if what was in it is gone, update with `accept_changes`",
-                    shown(&above)
-                );
-                return Err(Error::new(ErrorKind::Io, message).naming(&["accept_changes"]));
-            }
-            if there.contains_key(&entry.path) || self.is_alive(entry) {
-                continue;
-            }
-            let ProtectedEntry { path, mode, modified, details, .. } = entry.clone();
-            let kind = match entry.kind.clone() {
-                EntryKind::Folder => ItemKind::Folder,
-                EntryKind::Symlink { target } => ItemKind::Symlink { target },
-                EntryKind::HardLink { target } => ItemKind::HardLink { target },
-                EntryKind::File { layer, piece, .. } => {
-                    self.kept += 1;
-                    self.alive.insert((layer, piece));
-                    ItemKind::Kept { layer: layer as u32, piece: piece as u32 }
-                }
-            };
-            self.items.push(Item { path, mode, modified, details, kind });
-        }
-        let mut gone = std::mem::take(&mut self.gone);
-        gone.retain(|&number| !self.is_alive(&protection.entries[number]));
-        self.gone = gone;
-        self.items.sort_unstable_by(|one, other| one.path.cmp(&other.path));
-        self.leave_links_without_files();
-        Ok(())
-    }
-
-    /// Leaves out the hard links to what is not kept.
-    fn leave_links_without_files(&mut self) {
-        let is_file =
-            |item: &&Item| matches!(item.kind, ItemKind::File { .. } | ItemKind::Kept { .. });
-        let files: HashSet<Vec<u8>> =
-            self.items.iter().filter(is_file).map(|item| item.path.clone()).collect();
-        self.items.retain(|item| match &item.kind {
-            ItemKind::HardLink { target } => files.contains(target),
-            _ => true,
-        });
-    }
-
-    /// Leaves out the files that have the names of held ones and other bytes: a program has made
-    /// them while a disk is not mounted, and they are hidden when it is.
-    fn leave_impostors(&mut self, protection: &Protection, held: &Held) {
-        let is_held = |number: usize| {
-            let is_folder = protection.entries[number].kind == EntryKind::Folder;
-            !is_folder && held.entries.contains(&number)
-        };
-        let is_impostor = |item: &Item| {
-            let is_new = matches!(item.kind, ItemKind::File { .. });
-            is_new && protection.entry_at(&item.path).is_some_and(is_held)
-        };
-        self.items.retain(|item| !is_impostor(item));
-        self.changed.retain(|&number| !is_held(number));
     }
 
     fn is_alive(&self, entry: &ProtectedEntry) -> bool {

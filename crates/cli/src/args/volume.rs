@@ -108,8 +108,9 @@ in the volume file explain every key. To set other keys first, write it by hand 
 
 Each node must exist and be empty; a missing folder of an SFTP or WebDAV server is made. It is tried \
 out with files in a folder probe-…, which are removed, and gets a file `ready` that names its volume \
-and node. If a node cannot be written or listed, no volume file is written. There is a warning if no node may be lost, if there are fewer nodes or \
-domains than shards, or if a domain has more nodes than may be lost.")]
+and node. If a node cannot be written or listed, no volume file is written. There is a warning if no \
+node may be lost, if there are fewer nodes or domains than shards, or if a domain has more nodes than \
+may be lost.")]
 pub struct Init {
     /// The volume file to write.
     #[arg(value_name = "VOLUME")]
@@ -560,9 +561,9 @@ Examples:
   paritas volume add tank.toml --node nas=sftp://me@nas/tank --domain cellar
   paritas volume add tank.toml --node e=/disk5 --node f=/disk6 --domain e=shelf --domain f=shelf
 
-Each node must exist and be empty, as for `init`. It is tried out as there, gets the volume's mark, and is \
-then added to the volume file; the rest of the file does not change. New objects use the node at \
-once; `repair` moves to it the shards and manifests of older objects that belong there. The number \
+Each node must exist and be empty, as for `init`. It is tried out as there, gets the volume's mark, \
+and is then added to the volume file; the rest of the file does not change. New objects use the node \
+at once; `repair` moves to it the shards and manifests of older objects that belong there. The number \
 of nodes that may be lost does not change. Copy the file to all other clients before nodes fail: a \
 client with the old list does not ask the new node.")]
 pub struct Add {

@@ -10,6 +10,7 @@ use crate::find::Protection;
 use crate::parity::refusal;
 use crate::system::path_in;
 use crate::tree::{Skipped, Tree, threads};
+use crate::trouble;
 
 impl Changes<'_> {
     /// Keeps the files that have their bytes under the same paths as before.
@@ -50,7 +51,14 @@ impl Changes<'_> {
 
     /// Leaves out new files that this user cannot open, and links to them. Otherwise each update
     /// would make parity for their places.
-    pub(super) fn leave_closed(&mut self, protection: &Protection, items: &mut Vec<Item>) {
+    ///
+    /// # Errors
+    /// If such a file has another name, at which it is protected ([`crate::ErrorKind::Io`]).
+    pub(super) fn leave_closed(
+        &mut self,
+        protection: &Protection,
+        items: &mut Vec<Item>,
+    ) -> Result<()> {
         let mut closed = HashSet::new();
         for item in items.iter() {
             let is_new = matches!(item.kind, ItemKind::File { size, .. } if size > 0)
@@ -61,10 +69,16 @@ impl Changes<'_> {
                 self.closed.push(Skipped { path, reason: error.to_string() });
             }
         }
-        items.retain(|item| match &item.kind {
-            ItemKind::HardLink { target } => !closed.contains(target),
-            _ => !closed.contains(&item.path),
-        });
+        let is_closed = |item: &Item| match &item.kind {
+            ItemKind::HardLink { target } => closed.contains(target),
+            _ => closed.contains(&item.path),
+        };
+        let is_known = |item: &&Item| protection.entry_at(&item.path).is_some();
+        if let Some(known) = items.iter().filter(|item| is_closed(item)).find(is_known) {
+            return Err(trouble::unreadable(&path_in(&protection.root, &known.path)));
+        }
+        items.retain(|item| !is_closed(item));
+        Ok(())
     }
 
     /// Notes the files that were not kept: each is new, or changed if its path was protected.

@@ -1,15 +1,17 @@
 //! What an update cannot look at now, and therefore does not give up.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::shown::shown;
 
-use crate::find::Protection;
+use super::Changes;
+use crate::catalogue::{Item, ItemKind};
+use crate::find::{EntryKind, ProtectedEntry, Protection};
 use crate::mounts;
-use crate::system::path_bytes;
-use crate::tree::{Skipped, Tree};
+use crate::system::{path_bytes, path_in};
+use crate::tree::{Skipped, Tree, above};
 
 /// Protected things that cannot be looked at now. They may still exist, so they are not given up.
 pub(super) struct Held {
@@ -105,4 +107,82 @@ fn absent_parity(folder: &Path) -> Error {
         ),
     )
     .naming(&["accept_changes"])
+}
+
+impl Changes<'_> {
+    /// Keeps what is protected and cannot be looked at, as it is protected. What was found under
+    /// its own name, or moved to another one, is kept already.
+    ///
+    /// # Errors
+    /// If it is below something that is no folder any more ([`ErrorKind::Io`]).
+    pub(super) fn hold(&mut self, protection: &Protection, held: &Held) -> Result<()> {
+        if held.entries.is_empty() {
+            return Ok(());
+        }
+        self.leave_impostors(protection, held);
+        let is_folder = |item: &Item| matches!(item.kind, ItemKind::Folder);
+        let there: HashMap<Vec<u8>, bool> =
+            self.items.iter().map(|item| (item.path.clone(), is_folder(item))).collect();
+        for &number in &held.entries {
+            let entry = &protection.entries[number];
+            if let Some(above) = above(&entry.path).find(|above| there.get(*above) == Some(&false))
+            {
+                let above = path_in(&protection.root, above);
+                let message = format!(
+                    "{} was a folder on a disk that is not mounted, and is none now; put the \
+                     folder back, or, if what was in it is gone, update with `accept_changes`",
+                    shown(&above)
+                );
+                return Err(Error::new(ErrorKind::Io, message).naming(&["accept_changes"]));
+            }
+            if there.contains_key(&entry.path) || self.is_alive(entry) {
+                continue;
+            }
+            let ProtectedEntry { path, mode, modified, details, .. } = entry.clone();
+            let kind = match entry.kind.clone() {
+                EntryKind::Folder => ItemKind::Folder,
+                EntryKind::Symlink { target } => ItemKind::Symlink { target },
+                EntryKind::HardLink { target } => ItemKind::HardLink { target },
+                EntryKind::File { layer, piece, .. } => {
+                    self.kept += 1;
+                    self.alive.insert((layer, piece));
+                    ItemKind::Kept { layer: layer as u32, piece: piece as u32 }
+                }
+            };
+            self.items.push(Item { path, mode, modified, details, kind });
+        }
+        let mut gone = std::mem::take(&mut self.gone);
+        gone.retain(|&number| !self.is_alive(&protection.entries[number]));
+        self.gone = gone;
+        self.items.sort_unstable_by(|one, other| one.path.cmp(&other.path));
+        self.leave_links_without_files();
+        Ok(())
+    }
+
+    /// Leaves out the hard links to what is not kept.
+    fn leave_links_without_files(&mut self) {
+        let is_file =
+            |item: &&Item| matches!(item.kind, ItemKind::File { .. } | ItemKind::Kept { .. });
+        let files: HashSet<Vec<u8>> =
+            self.items.iter().filter(is_file).map(|item| item.path.clone()).collect();
+        self.items.retain(|item| match &item.kind {
+            ItemKind::HardLink { target } => files.contains(target),
+            _ => true,
+        });
+    }
+
+    /// Leaves out the files that have the names of held ones and other bytes: a program has made
+    /// them while a disk is not mounted, and they are hidden when it is.
+    fn leave_impostors(&mut self, protection: &Protection, held: &Held) {
+        let is_held = |number: usize| {
+            let is_folder = protection.entries[number].kind == EntryKind::Folder;
+            !is_folder && held.entries.contains(&number)
+        };
+        let is_impostor = |item: &Item| {
+            let is_new = matches!(item.kind, ItemKind::File { .. });
+            is_new && protection.entry_at(&item.path).is_some_and(is_held)
+        };
+        self.items.retain(|item| !is_impostor(item));
+        self.changed.retain(|&number| !is_held(number));
+    }
 }

@@ -38,7 +38,7 @@ pub(crate) struct FragmentRun {
 }
 
 impl FragmentRun {
-    /// Cuts a run into runs of at most so many bytes.
+    /// Cuts a run into runs of at most `most` bytes.
     pub fn chunks(self, most: usize) -> impl Iterator<Item = Self> {
         let chunk = move |at: u64| Self {
             start: self.start + at,

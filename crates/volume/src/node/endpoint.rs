@@ -2,10 +2,11 @@
 //! OpenDAL.
 //!
 //! A request that fails quickly is repeated if possible. A request that is not answered is not
-//! repeated: [`Timed`] gives up the node. It also does so after the first request that finds the
-//! server closed, with all its repetitions. The node reports all bytes that move to [`Contact`]. A
-//! writer that failed is aborted, never continued. If a service shows a file before it is whole
-//! (WebDAV, SFTP), the file is written in the folder [`STAGING`] and renamed.
+//! repeated: [`Timed`] gives up the node. It also gives up a server to which no connection can be
+//! made, once a request has found that out with all its repetitions. The node reports all bytes
+//! that move to [`Contact`]. A writer that failed is aborted, never continued. If a service shows a
+//! file before it is whole (WebDAV, SFTP), the file is written in the folder [`STAGING`] and
+//! renamed.
 //!
 //! [`Timed`]: super::Timed
 //!

@@ -31,10 +31,10 @@ pub(super) struct OpenUploads {
     contact: Arc<Contact>,
 }
 
-/// A page of the list of uploads.
+/// The uploads in one page of the server's list.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct UploadsPage {
+struct ListedUploads {
     #[serde(default, rename = "Upload")]
     uploads: Vec<OpenUpload>,
     #[serde(default)]
@@ -121,7 +121,7 @@ impl OpenUploads {
         }
     }
 
-    async fn page(&self, answer: reqwest::Response) -> Result<UploadsPage> {
+    async fn page(&self, answer: reqwest::Response) -> Result<ListedUploads> {
         let status = answer.status();
         if !status.is_success() {
             return Err(unexpected(format!("the server answers {status}")));

@@ -51,6 +51,15 @@ fn no_permission() {
     assert!(update.text().contains("nothing has changed"), "{update}");
     assert!(snapshot(&yard.photo(".paritas")) == parity);
     fs::remove_file(yard.photo("closed.jpg")).unwrap();
+    // A protected file that cannot be opened is not gone because it has a new name as well.
+    forbid(&yard.photo("b.jpg"), 0);
+    fs::hard_link(yard.photo("b.jpg"), yard.photo("a-link")).unwrap();
+    let update = run_as_user(args!["protect", "--update", yard.root()]).expect(exit::IO);
+    assert!(update.stderr.contains("b.jpg cannot be read"), "{update}");
+    assert!(snapshot(&yard.photo(".paritas")) == parity);
+    forbid(&yard.photo("b.jpg"), 0o644);
+    fs::remove_file(yard.photo("a-link")).unwrap();
+    renew_times(&yard.root());
 
     renew_times(&yard.root());
     flip(&yard.photo("a.jpg"), 10);
