@@ -172,8 +172,9 @@ impl UpdatePlan<'_> {
     /// Writes the new parity. `progress` gets the number of bytes as they are read.
     ///
     /// # Errors
-    /// If too many files are gone or changed ([`crate::ErrorKind::TooManyChanges`]), if a file turns
-    /// out to be damaged ([`crate::ErrorKind::DigestMismatch`]), or as for [`protect`].
+    /// As for [`protect`], and if too many files are gone or changed
+    /// ([`crate::ErrorKind::TooManyChanges`]), or a file turns out to be damaged
+    /// ([`crate::ErrorKind::DigestMismatch`]).
     pub fn carry_out(self, progress: Progress<'_>) -> Result<UpdateReport> {
         let Self { updated, kept, files, parity, held, skipped, protection, access, refusal } =
             self;
