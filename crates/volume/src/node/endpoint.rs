@@ -310,7 +310,7 @@ impl EndpointInner {
             _ => ErrorKind::Io,
         };
         let why = self.shown(&error);
-        if is_closed(&error) {
+        if why_closed(&error).is_some() {
             self.contact.close(kind, &why);
         }
         Error::new(kind, format!("cannot {doing} {}: {why}", named(path))).at_node(&self.name)
@@ -318,15 +318,16 @@ impl EndpointInner {
 
     /// Returns the text of an error, in one line of limited length.
     fn shown(&self, error: &opendal::Error) -> String {
-        let mut text = error.message().to_owned();
-        if text.is_empty() {
-            text = error.kind().to_string();
-        }
-        let mut source = error.source();
-        while let Some(cause) = source {
-            text += &format!(": {cause}");
-            source = cause.source();
-        }
+        let text = match why_closed(error) {
+            Some(why) => format!("no connection: {why}"),
+            None => {
+                let own = match error.message() {
+                    "" => error.kind().to_string(),
+                    message => message.to_owned(),
+                };
+                causes(error).fold(own, |text, cause| format!("{text}: {cause}"))
+            }
+        };
         let text = self.service.secrets.iter().fold(text, |text, secret| secret.redact(&text));
         let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
         let end = line.char_indices().map(|(at, _)| at).take_while(|at| *at <= ERROR_BYTES).last();
@@ -473,13 +474,18 @@ impl EndpointInner {
     }
 }
 
-/// Whether an error says that no connection to the server could be made.
-fn is_closed(error: &opendal::Error) -> bool {
-    iter::successors(error.source(), |&cause| cause.source()).any(|cause| {
+fn causes(error: &opendal::Error) -> impl Iterator<Item = &(dyn StdError + 'static)> {
+    iter::successors(error.source(), |&cause| cause.source())
+}
+
+/// If an error says that no connection to the server could be made, returns why: the root cause.
+fn why_closed(error: &opendal::Error) -> Option<&(dyn StdError + 'static)> {
+    let is_closed = causes(error).any(|cause| {
         let of_http =
             cause.downcast_ref::<reqwest::Error>().is_some_and(reqwest::Error::is_connect);
         of_http || cause.is::<NoConnection>()
-    })
+    });
+    causes(error).last().filter(|_| is_closed)
 }
 
 fn modified(about: &Metadata) -> Option<SystemTime> {

@@ -182,6 +182,7 @@ fn refused(said: &str, shown: &SftpError) -> Error {
     let Some(last) = lines.next_back() else {
         return no_connection(ErrorKind::Unexpected, format!("ssh: {shown}"));
     };
+    let last = last.trim_start_matches("ssh: ");
     match () {
         () if last.contains("Permission denied") => {
             no_connection(ErrorKind::PermissionDenied, format!("ssh: {last}"))
