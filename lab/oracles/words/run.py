@@ -142,9 +142,7 @@ def main() -> None:
             with contextlib.suppress(Missing):
                 oracle()
         return
-    # All is built at once, as for the tests: another selection would have other features of shared
-    # dependencies, and be built anew.
-    run("cargo", "build", "--quiet", "--workspace", "--all-targets", cwd=ROOT)
+    run("bash", "-c", ". scripts/setup && build_all", cwd=ROOT)
     cases, skipped, differ = [], [], []
     for name in args.only.split(","):
         try:
