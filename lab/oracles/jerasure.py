@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Compares the bytes of Paritas's codes with those of libjerasure (Debian's libjerasure-dev).
 
-    lab/oracles/jerasure.py            compare the fixtures, and both libraries
-    lab/oracles/jerasure.py --write    write vectors/jerasure.json anew
+    lab/oracles/jerasure.py               compare the fixtures, and both libraries
+    lab/oracles/jerasure.py --fixtures    compare the fixtures
+    lab/oracles/jerasure.py --write       write vectors/jerasure.json anew
 
-Without --write, vectors/jerasure.json must be what the library makes. Then two tests run with the library:
-crates/core/tests/testsuite/jerasure.rs, in which each side decodes what the other encoded, and
-crates/shards/tests/testsuite/foreign/jerasure.rs, which imports the files of Jerasure's encoder and exports the same bytes.
-`cargo test` runs these tests, too: there they compare with the fixtures alone.
+vectors/jerasure.json must be what the library makes. Two tests run with the library: crates/core/tests/testsuite/jerasure.rs,
+in which each side decodes what the other encoded, and crates/shards/tests/testsuite/foreign/jerasure.rs, which imports
+the files of Jerasure's encoder and exports the same bytes. `cargo test` runs these tests, too: there they compare with the
+fixtures alone, unless PARITAS_JERASURE names the program that this script builds, as scripts/test has it.
 
 Installs the library. If it cannot be installed, says so and exits with 3.
 """
@@ -125,7 +126,8 @@ def install() -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--write", action="store_true", help="write vectors/jerasure.json anew")
-    parser.add_argument("--fetch", action="store_true", help="only install the library")
+    parser.add_argument("--fixtures", action="store_true", help="only compare the fixtures")
+    parser.add_argument("--fetch", action="store_true", help="only install the library, and build the program that calls it")
     args = parser.parse_args()
     version = install()
     if args.fetch:
@@ -136,9 +138,11 @@ def main() -> None:
         return
     if json.loads(text)["cases"] != json.loads(FIXTURES.read_text())["cases"]:
         sys.exit(f"{FIXTURES} is not what this library makes; see `{sys.argv[0]} --write`")
+    if args.fixtures:
+        return
     environment = {**os.environ, "PARITAS_JERASURE": str(PROGRAM)}
-    # The whole workspace is named, so that what was built for its tests is used.
-    command = ["cargo", "test", "--quiet", "--workspace", "--test", "testsuite", "jerasure::", "--", "--nocapture"]
+    # All tests are named, so that what was built for them is used.
+    command = ["cargo", "test", "--quiet", "--workspace", "jerasure::", "--", "--nocapture"]
     sys.exit(subprocess.run(command, cwd=ROOT, env=environment).returncode)
 
 

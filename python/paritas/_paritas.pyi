@@ -96,6 +96,7 @@ class Codec:
 @final
 class Prepared:
     def run(self, sources: _Shards, targets: _Shards) -> None: ...
+    def run_strided(self, buffer: Buffer, stride: int) -> None: ...
 
 @final
 class LtEncoder:

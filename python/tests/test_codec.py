@@ -111,6 +111,25 @@ def test_a_prepared_reconstruction_restores_what_it_names():
     assert codec.join(data, 999) == b"x" * 999
 
 
+def test_groups_in_one_buffer_are_coded_by_one_call():
+    codec = paritas.Codec("4+2")
+    groups = numpy.random.default_rng(1).integers(0, 256, (3, 6, 1200), numpy.uint8)
+    codec.prepared().run_strided(groups, 1200)
+    for group in groups:
+        assert (codec.encode(group[:4]) == group[4:]).all()
+    flat = bytearray(groups.tobytes())
+    flat[1200:3600] = bytes(2400)
+    codec.prepared([0, 3, 4, 5], [1, 2]).run_strided(flat, 1200)
+    assert flat == groups.tobytes()
+    for buffer, stride, message in [
+        (flat[:-1], 1200, "got 21599 bytes"),
+        (flat, 0, "at least one byte; got 0"),
+        (bytes(flat), 1200, "read-only"),
+    ]:
+        with pytest.raises(paritas.ParameterError, match=message):
+            codec.prepared().run_strided(buffer, stride)
+
+
 @pytest.mark.parametrize(
     "act",
     [

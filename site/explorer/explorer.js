@@ -350,6 +350,8 @@ function moveTo(step) {
   element("counter").textContent = `${numberText(position)} of ${numberText(ops().length)}`;
   steps.moveTo(position);
   showStep(position);
+  const target = ops()[position - 1]?.target;
+  if (target) grid.reveal(cellOf(target));
 }
 
 /** Shows the cells as they are after `step` steps, and marks what the last of them reads and makes. */

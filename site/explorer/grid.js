@@ -195,6 +195,15 @@ export class Grid {
     }
   }
 
+  /** Scrolls the picture sideways until a cell is seen; the page stays where it is. */
+  reveal(cell) {
+    const element = this.cells.get(cell);
+    if (!element) return;
+    const [seen, its] = [this.element.parentElement.getBoundingClientRect(), element.getBoundingClientRect()];
+    const [left, right] = [its.left - seen.left, its.right - seen.right];
+    this.element.parentElement.scrollLeft += left < 0 ? left : Math.max(right, 0);
+  }
+
   #moveTo(cell) {
     this.cells.get(this.cursor)?.classList.remove("cursor");
     this.cursor = cell;

@@ -255,6 +255,27 @@ reader("a long schedule is listed in pages, and every step can be reached", "cod
   assert.ok(slowest < 500, `a move takes ${slowest} ms`);
 });
 
+reader("a step brings the cell that it makes into view", "code=32%2B32&lost=", async (page) => {
+  await shown(page, "32+32", []);
+  const count = Number(await page.locator("#position").getAttribute("max"));
+  const pageTop = await page.evaluate(() => scrollY);
+  for (const step of [1, count >> 1, count - 1, 20, count]) {
+    await page.evaluate((step) => {
+      document.getElementById("position").value = step;
+      document.getElementById("position").dispatchEvent(new Event("input"));
+    }, step);
+    const outside = await page.evaluate(() => {
+      const view = document.getElementById("grid-scroll").getBoundingClientRect();
+      return [...document.querySelectorAll("#grid .cell.target")].filter((cell) => {
+        const { left, right } = cell.getBoundingClientRect();
+        return left < view.left - 1 || right > view.right + 1;
+      }).length;
+    });
+    assert.equal(outside, 0, `step ${step}`);
+  }
+  assert.equal(await page.evaluate(() => scrollY), pageTop);
+});
+
 reader("the text of a very long schedule is cut, and the page tells it", "code=leopard8:k=128,m=128&lost=", async (page) => {
   await shown(page, "leopard8:k=128,m=128", []);
   await page.locator("details").click();

@@ -166,6 +166,35 @@ static void losses(void) {
     }
 }
 
+/* Groups of shards in one buffer are encoded and recovered by one call each. */
+static void strided(const paritas_prepared *encode, const paritas_prepared *repair, uint8_t **shards, size_t bytes) {
+    enum { GROUPS = 3 };
+    size_t all = GROUPS * N * bytes;
+    uint8_t *buffer = malloc(all), *before = malloc(all);
+    for (size_t i = 0; i < GROUPS * N; i++) {
+        memcpy(before + i * bytes, shards[i % N], bytes);
+        memcpy(buffer + i * bytes, shards[i % N], bytes);
+        if (i % N >= K) memset(buffer + i * bytes, 0, bytes);
+    }
+    OK(paritas_run_strided(encode, buffer, all, bytes));
+    CHECK(memcmp(buffer, before, all) == 0);
+    for (size_t g = 0; g < GROUPS; g++) {
+        memset(buffer + (g * N + 7) * bytes, 0, bytes);
+        memset(buffer + g * N * bytes, 0, bytes);
+    }
+    OK(paritas_run_strided(repair, buffer, all, bytes));
+    CHECK(memcmp(buffer, before, all) == 0);
+
+    CHECK(paritas_run_strided(encode, buffer, all - 1, bytes) == PARITAS_ARGUMENTS);
+    CHECK(paritas_run_strided(encode, buffer, all, 0) == PARITAS_ARGUMENTS);
+    CHECK(paritas_run_strided(encode, NULL, all, bytes) == PARITAS_ARGUMENTS);
+    CHECK(paritas_run_strided(NULL, buffer, all, bytes) == PARITAS_ARGUMENTS);
+    CHECK(memcmp(buffer, before, all) == 0);
+    OK(paritas_run_strided(encode, NULL, 0, bytes));
+    free(buffer);
+    free(before);
+}
+
 /* Prepared calls do what the plain ones do, also after their codec is gone. */
 static void prepared(const char *spec) {
     paritas_codec *codec = codec_of(spec);
@@ -198,6 +227,8 @@ static void prepared(const char *spec) {
     memcpy(shards[4], work[1], bytes);
     OK(paritas_run(encode, data, work + K, bytes));
     for (int i = K; i < N; i++) CHECK(memcmp(work[i], shards[i], bytes) == 0);
+
+    strided(encode, repair, shards, bytes);
 
     paritas_prepared_free(encode);
     paritas_prepared_free(repair);

@@ -192,6 +192,33 @@ pub unsafe extern "C" fn paritas_run(
     })
 }
 
+/// Runs a prepared call on groups of shards that lie in one buffer of `bytes` bytes, one group after
+/// the other: packets in a ring, or stripes in a file that is mapped. Shard n of a group is that of
+/// node n; it has `stride` bytes and begins n * `stride` bytes after the group. For an update, the
+/// shards of a group are the sources and then the targets. The buffer must not be read or written by
+/// others meanwhile.
+///
+/// Returns PARITAS_ARGUMENTS, and leaves the buffer as it is, if it has no whole number of groups or a
+/// shard cannot have `stride` bytes.
+///
+/// # Safety
+/// `buffer` is null, if `bytes` is 0, or valid for reads and writes of `bytes` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn paritas_run_strided(
+    prepared: *const paritas_prepared,
+    buffer: *mut u8,
+    bytes: usize,
+    stride: usize,
+) -> paritas_status {
+    guard(|| {
+        // SAFETY: as the caller promises.
+        let call = unsafe { handle::open(prepared) }?;
+        // SAFETY: as the caller promises.
+        let buffer = unsafe { memory::values_mut(buffer, bytes, "buffer") }?;
+        Ok(call.prepared.run_strided(buffer, stride)?)
+    })
+}
+
 /// Frees a prepared call. Null is allowed.
 ///
 /// # Safety

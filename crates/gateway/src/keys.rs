@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use paritas_store::error::{Error, Result};
+use paritas_store::place::secrets::read_secrets;
 use paritas_store::shown::shown;
 use s3s::access::{S3Access, S3AccessContext};
 use s3s::auth::{S3Auth, SecretKey};
@@ -93,9 +94,7 @@ impl Keys {
     /// If the file cannot be read, if it has a flaw, or if others may read it.
     pub fn read(path: &Path) -> Result<Self> {
         let refuse = |flaw: String| Error::parameters(format!("{}: {flaw}", shown(path)));
-        expect_private(path)?;
-        let text =
-            std::fs::read_to_string(path).map_err(|error| Error::io("reading", path, &error))?;
+        let text = read_secrets(path)?;
         let file: KeysFile =
             toml::from_str(&text).map_err(|error| refuse(error.message().to_owned()))?;
         let mut keys = BTreeMap::new();
@@ -150,19 +149,6 @@ impl Keys {
     /// Whether a key opens a bucket.
     pub fn opens(&self, key: Option<&str>, bucket: &str) -> bool {
         self.refusal(key, Some(bucket), "ListObjects").is_none()
-    }
-}
-
-/// Refuses a file that others than its owner may read.
-fn expect_private(path: &Path) -> Result<()> {
-    let about = std::fs::metadata(path).map_err(|error| Error::io("reading", path, &error))?;
-    match paritas_store::place::attributes::Attributes::of(&about).mode {
-        Some(mode) if mode & 0o077 != 0 => Err(Error::parameters(format!(
-            "others than the owner may use {0}, which holds secrets (mode {1:o}): `chmod 600 {0}`",
-            shown(path),
-            mode & 0o777
-        ))),
-        _ => Ok(()),
     }
 }
 

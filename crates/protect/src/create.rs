@@ -243,7 +243,7 @@ pub(crate) fn plan_in(
     let tree = Tree::walk(&root, &starts, &scope, threads);
     let walked = WalkedFiles { root, starts, scope, tree };
     walked.expect_usable(&folders)?;
-    let old = protected_already(&walked.root, &folders, job, &label)?;
+    let old = protected_already((&walked.root, &walked.starts), &folders, job, &label)?;
     let settings = walked.settings(job, &label, &folders);
     let WalkedFiles { root, scope, tree, .. } = walked;
     let items = items(&root, &tree.found, |_| None, threads);

@@ -80,7 +80,8 @@ pub(super) fn set_aside(objects: &mut Vec<Object>) -> Vec<Leftover> {
     let mut leftovers = Vec::new();
     for index in (0..objects.len()).rev() {
         let object = &objects[index];
-        let files: Vec<PathBuf> = all_paths(object).filter(|p| is_set_aside(p)).collect();
+        let (files, others): (Vec<PathBuf>, Vec<PathBuf>) =
+            all_paths(object).partition(|path| is_set_aside(path));
         if files.is_empty() {
             continue;
         }
@@ -92,10 +93,11 @@ pub(super) fn set_aside(objects: &mut Vec<Object>) -> Vec<Leftover> {
                 && all_paths(other).any(is_in_the_way)
         };
         let rivals = || objects.iter().filter(is_rival);
-        let is_left = files.len() == all_paths(object).count();
-        let state = match rivals().find(|rival| is_left && is_whole(rival)) {
-            Some(by) => LeftoverState::Replaced { by: by.id() },
-            None => LeftoverState::SetAside { rival: rivals().next().map(Object::id) },
+        // A repair that was killed may have left temporary files of the object.
+        let is_left = others.iter().all(|path| has_temporary_name(path));
+        let (state, files) = match rivals().find(|rival| is_left && is_whole(rival)) {
+            Some(by) => (LeftoverState::Replaced { by: by.id() }, [files, others].concat()),
+            None => (LeftoverState::SetAside { rival: rivals().next().map(Object::id) }, files),
         };
         let (name, object) = (object.name().to_owned(), Some(object.id()));
         leftovers.push(Leftover { name, object, state, files });

@@ -131,8 +131,8 @@ pub struct Init {
     pub domain: Vec<(String, String)>,
     /// Where the credentials of a node are.
     ///
-    /// A file, or the prefix of environment variables: OFFICE stands for OFFICE_ACCESS_KEY_ID and
-    /// OFFICE_SECRET_ACCESS_KEY.
+    /// A file that only its owner may use (mode 600), or the prefix of environment variables:
+    /// OFFICE stands for OFFICE_ACCESS_KEY_ID and OFFICE_SECRET_ACCESS_KEY.
     #[arg(long, value_name = "NAME=WHERE", requires = "node", value_parser = parse_of_node)]
     pub credentials: Vec<(String, String)>,
     /// The name of the volume, for people [default: the name of the file].

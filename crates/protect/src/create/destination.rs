@@ -122,9 +122,11 @@ fn give_to_owner(root: &Path, folder: &Path) {
     }
 }
 
-/// Returns the protections of this root and label, if they may be replaced.
+/// Returns the protections of this root and label, if they may be replaced. If no label is asked
+/// for, and none there is the one that would be made, the only protection of the same paths counts:
+/// the root has got another name since.
 pub(super) fn protected_already(
-    root: &Path,
+    (root, starts): (&Path, &[Vec<u8>]),
     folders: &[PathBuf],
     job: &ProtectJob,
     label: &str,
@@ -135,17 +137,19 @@ pub(super) fn protected_already(
     }
     // Labels that were made after the root once had characters that some file systems refuse.
     let is_older = job.label.is_none() && old.iter().all(|one| one.label() != label);
+    let is_renamed = is_older && old.len() == 1 && old[0].starts().eq(starts);
     old.retain(|one| match is_older {
-        true => label::portable(&one.label()) == label,
+        true => is_renamed || label::portable(&one.label()) == label,
         false => one.label() == label,
     });
     match old.first() {
         Some(first) if !job.force => Err(Error::new(
             ErrorKind::Exists,
             format!(
-                "{} is protected already (id {}); `update` updates that protection, `force` \
-                 replaces it, and `label` makes another one beside it",
+                "{} is protected already, under the label {} (id {}); `update` updates that \
+                 protection, `force` replaces it, and `label` makes another one beside it",
                 shown(root),
+                shown(&first.label()),
                 first.id()
             ),
         )

@@ -12,7 +12,8 @@ use crate::common::{
     small_job,
 };
 use paritas_shards::{
-    EncodeJob, ErrorKind, ObjectId, RepairJob, ShardState, State, encode, repair, scan,
+    EncodeJob, ErrorKind, LeftoverState, ObjectId, RepairJob, ShardState, State, encode, repair,
+    scan,
 };
 
 fn names(directory: &Path) -> Vec<String> {
@@ -253,6 +254,26 @@ fn sets_that_are_set_aside_are_still_seen() {
     put(&job, &content(20));
     assert_eq!(names(directory.path()).len(), 7);
     assert_eq!(get(&only(directory.path())).unwrap().0, content(20));
+}
+
+#[test]
+fn remains_of_what_was_replaced_hide_nothing() {
+    // A repair of the old object was killed, and then an encoding that had replaced it.
+    let directory = tempfile::tempdir().unwrap();
+    let mut job = job_in(directory.path(), "object", 1);
+    let old = put(&job, &content(500)).shards;
+    let kept = fs::read(&old[0]).unwrap();
+    job.object = Some(ObjectId::new([2; 16]));
+    job.force = true;
+    put(&job, &content(20));
+    for name in ["object.0of6.paritas.0123abcd.old", ".object.1of6.paritas.0123abcd.tmp"] {
+        fs::write(directory.path().join(name), &kept).unwrap();
+    }
+    let inventory = look(directory.path());
+    assert_eq!(get(&only(directory.path())).unwrap().0, content(20));
+    let [leftover] = &*inventory.leftovers else { panic!("{:?}", inventory.leftovers) };
+    assert_eq!(leftover.state, LeftoverState::Replaced { by: inventory.objects[0].id() });
+    assert_eq!(leftover.files.len(), 2);
 }
 
 #[test]

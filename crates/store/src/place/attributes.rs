@@ -22,7 +22,7 @@ const SHARD_MODE: u32 = 0o666;
 /// The permissions that the writer of a file needs until it is complete.
 const WRITER: u32 = 0o600;
 /// The bits for everybody but the owner.
-const OTHERS: u32 = 0o077;
+pub(super) const OTHERS: u32 = 0o077;
 const GROUP: u32 = 0o070;
 /// The distance between the bits of others and those of the group.
 const GROUP_SHIFT: u32 = 3;

@@ -11,5 +11,6 @@ pub mod names;
 pub mod open_files;
 pub mod positional;
 pub mod refused;
+pub mod secrets;
 pub mod space;
 pub mod system;

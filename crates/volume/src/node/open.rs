@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use paritas_store::error::{Error, ErrorKind, Result};
+use paritas_store::error::{Error, Result};
+use paritas_store::place::secrets::read_secrets;
 use serde::Deserialize;
 
 use super::contact::Contact;
@@ -141,16 +142,12 @@ impl Credentials {
         }
     }
 
-    /// Reads a file of credentials. The parser's error would show a line of the file, so the error
-    /// states only the number of the line.
+    /// Reads a file of credentials, which only its owner may use. The parser's error would show a
+    /// line of the file, so the error states only the number of the line.
     fn read(file: &Path) -> Result<Self> {
         let shown = file.display();
-        let text = std::fs::read_to_string(file).map_err(|error| {
-            Error::new(
-                ErrorKind::Parameters,
-                format!("cannot read credentials from {shown}: {error}"),
-            )
-        })?;
+        let text = read_secrets(file)
+            .map_err(|error| Error::parameters(format!("the credentials: {error}")))?;
         let read: CredentialsFile = toml::from_str(&text).map_err(|error| {
             let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or("");
             let line = before.matches('\n').count() + 1;

@@ -408,7 +408,13 @@ fn entry(uri: &str, credentials: Option<&str>) -> (Config, NodeEntry) {
 #[test]
 fn credentials_that_cannot_be_used_are_named_but_not_shown() {
     let folder = TempDir::new().unwrap();
-    let file = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    let with_mode = |mode, name: &str, text: &str| {
+        std::fs::write(folder.path().join(name), text).unwrap();
+        let file = std::fs::File::open(folder.path().join(name)).unwrap();
+        paritas_store::place::system::set_mode(&file, mode).unwrap();
+    };
+    let file = |name: &str, text: &str| with_mode(0o600, name, text);
+    with_mode(0o640, "shared.toml", "user = \"me\"\npassword = \"Sentinel-secret\"\n");
     file("bad.toml", "user = \"me\"\npassword = Sentinel-secret\n");
     file("half.toml", "password = \"Sentinel-secret\"\n");
     file("odd.toml", "passwort = \"Sentinel-secret\"\n");
@@ -419,6 +425,8 @@ fn credentials_that_cannot_be_used_are_named_but_not_shown() {
         ("webdav://h/x", Some("bad.toml"), "line 2"),
         ("webdav://h/x", Some("odd.toml"), "line 1"),
         ("webdav://h/x", Some("none.toml"), "none.toml"),
+        #[cfg(unix)]
+        ("webdav://h/x", Some("shared.toml"), "(mode 640): `chmod 600"),
         ("webdav://h/x", Some("half.toml"), "lacks user and password"),
         ("s3://bucket", Some("half.toml"), "lacks access_key_id and secret_access_key"),
         ("sftp://h/x", Some("no.key"), "no.key"),

@@ -12,7 +12,7 @@ use crate::args::shards::Repair;
 use crate::commands::many::word_of;
 use crate::commands::shards::file_entries;
 use crate::exit::{Exit, Failure};
-use crate::output::{Output, counted};
+use crate::output::{Output, counted, shown};
 
 /// Repairs one protection, and reports.
 pub fn run(
@@ -46,21 +46,43 @@ pub fn run(
     failure(protection, &report, state).map_or(Ok(state), Err)
 }
 
-/// Returns what failed: paths that could not be restored, or a protection that is beyond repair.
+/// Returns what failed: paths that could not be restored, files or parity that could not be read, or
+/// a protection that is beyond repair.
 fn failure(
     protection: &Protection,
     report: &RepairReport,
     state: ObjectStateWord,
 ) -> Option<Failure> {
     let title = title(protection);
-    let Some(first) = report.failed.first() else {
-        let message = format!("{title} is beyond repair");
-        return (state == ObjectStateWord::Lost).then_some(Failure { exit: Exit::Lost, message });
+    if let Some(first) = report.failed.first() {
+        let (paths, reason) = (counted(report.failed.len(), "path"), &first.reason);
+        let message = format!("{paths} in {title} could not be restored; the first: {reason}");
+        let exit = if report.check_failed { Exit::CheckFailed } else { Exit::Io };
+        return Some(Failure { exit, message });
+    }
+    let (exit, message) = match state {
+        ObjectStateWord::Lost => (Exit::Lost, format!("{title} is beyond repair")),
+        ObjectStateWord::Unknown => (Exit::Io, unread_message(protection, report)),
+        _ => return None,
     };
-    let paths = counted(report.failed.len(), "path");
-    let message = format!("{paths} in {title} could not be restored; the first: {}", first.reason);
-    let exit = if report.check_failed { Exit::CheckFailed } else { Exit::Io };
     Some(Failure { exit, message })
+}
+
+/// Says how many files could not be read, and names the first.
+fn unread_message(protection: &Protection, report: &RepairReport) -> String {
+    let title = title(protection);
+    let reason = |finding: &FileFinding| match &finding.state {
+        FileState::Unreadable(why) => Some(format!("{}: {why}", shown(&finding.name))),
+        _ => None,
+    };
+    let reasons: Vec<String> = report.found.findings.iter().filter_map(reason).collect();
+    match reasons.first() {
+        Some(first) => {
+            let count = counted(reasons.len(), "file");
+            format!("{count} in {title} could not be read; the first: {first}")
+        }
+        None => format!("parity of {title} could not be read"),
+    }
 }
 
 /// Returns the state after a repair.
@@ -215,6 +237,8 @@ fn lines(
     let lost = report.lost.iter().map(|path| below(root, path));
     lines.extend(lost.map(|path| format!("{} {path}{}", why[0], why[1])));
     lines.extend(unread(report, args).map(|finding| verify::finding_line(protection, finding)));
+    let closed = report.found.parity.iter().filter(|finding| finding.unreadable);
+    lines.extend(closed.map(|finding| verify::parity_line(protection, finding)));
     lines.extend(report.failed.iter().map(|one| format!("failed   {}", one.reason)));
     lines
 }

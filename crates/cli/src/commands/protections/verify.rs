@@ -271,7 +271,7 @@ fn ranges_text(ranges: &[Range<u64>]) -> String {
     format!(": bytes {}{more}", few.join(", "))
 }
 
-fn parity_line(protection: &Protection, finding: &ParityFinding) -> String {
+pub(super) fn parity_line(protection: &Protection, finding: &ParityFinding) -> String {
     let path = below(protection.root(), &finding.path);
     match (finding.missing, finding.damaged_blocks) {
         _ if finding.unreadable => format!("parity   {path} may not be read"),

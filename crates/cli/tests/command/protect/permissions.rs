@@ -27,6 +27,8 @@ fn no_permission() {
     forbid(&yard.photo("z"), 0o644);
     forbid(&yard.photo("a.jpg"), 0);
     run_as_user(args!["verify", yard.root()]).expect(exit::IO);
+    let repair = run_as_user(args!["repair", yard.root(), "--quiet"]).expect(exit::IO);
+    assert!(repair.stderr.contains("photos could not be read; the first: a.jpg: P"), "{repair}");
     let repair = run_as_user(args!["repair", yard.root()]).expect(exit::IO).text();
     assert!(repair.contains("unread   a.jpg: "), "{repair}");
     assert!(repair.contains("next     make readable what cannot be read"), "{repair}");
@@ -116,7 +118,9 @@ fn no_permission_for_parity() {
     forbid(&files[1], 0);
     let verify = run_as_user(args!["verify", yard.root()]).expect(exit::IO);
     assert!(verify.text().contains("1of5.parity may not be read"), "{verify}");
-    run_as_user(args!["repair", yard.root()]).expect(exit::IO);
+    let repair = run_as_user(args!["repair", yard.root()]).expect(exit::IO);
+    assert!(repair.stderr.contains("photos could not be read"), "{repair}");
+    assert!(repair.text().contains("1of5.parity may not be read"), "{repair}");
     files.iter().for_each(|file| forbid(file, 0));
     let verify = run_as_user(args!["verify", yard.root()]).expect(exit::IO);
     assert!(verify.stderr.contains("ermission denied"), "{verify}");

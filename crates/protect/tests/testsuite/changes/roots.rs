@@ -232,3 +232,25 @@ fn a_link_in_place_of_the_parity_is_refused() {
     fs::rename(&elsewhere, &inner).unwrap();
     assert_eq!(check(root.path()).status, State::Intact);
 }
+
+/// A root that has got another name is protected already.
+#[test]
+fn a_renamed_root_is_protected_already() {
+    let yard = tempfile::tempdir().unwrap();
+    let [old, new] = ["old", "new"].map(|name| yard.path().join(name));
+    fs::create_dir(&old).unwrap();
+    write(&old.join("a"), &Chance::new(46).bytes(5_000), 0o644, 1);
+    make(&job(&old));
+    fs::rename(&old, &new).unwrap();
+    let error = plan(&job(&new)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Exists);
+    assert!(error.to_string().contains("already, under the label old"), "{error}");
+    let id = only(&new).id();
+    make(&job(&new).force(true));
+    assert_eq!((only(&new).id(), only(&new).label()), (id, "new".into()));
+    assert_eq!(check(&new).status, State::Intact);
+    // Another label, or other paths, are another protection.
+    make(&job(&new).label("more".to_owned()));
+    make(&job(&new.join("a")));
+    assert_eq!(find(&[new]).unwrap().len(), 3);
+}
