@@ -2,14 +2,16 @@
 """Runs S3 clients and whole programs through `paritas serve`, and prints what works with which: `lab/gateway/run.py`.
 
 The gateway serves a 4+2 volume over five folders of this machine and a WebDAV server. Each client does its operations once
-with all nodes and once with two nodes gone. Then whole programs: restic, rclone, s3cmd, the AWS command line, duplicity and
-git-annex. In the middle of each, a node goes, the WebDAV server falls silent, the gateway is killed, and a second one
+with all nodes and once with two nodes gone. Then whole programs: restic, rclone, borg on `rclone mount`, s3cmd, the AWS command line,
+duplicity and git-annex. In the middle of each, a node goes, the WebDAV server falls silent, the gateway is killed, and a second one
 takes its place; then the server answers again, and another node goes. Last, Chromium looks at the gateway's page.
 Needs the network for packages. `--write` puts the table into docs/gateway.md. `--only NAME` runs one client or program.
 """
 
 import argparse
+import contextlib
 import filecmp
+import json
 import os
 import pathlib
 import shutil
@@ -18,7 +20,7 @@ import sys
 import tempfile
 import time
 
-from served import KEY, SECRET, Gateway, WebDav, run
+from served import KEY, SECRET, Gateway, WebDav, free_port, run, wait_for
 
 import tools  # noqa: E402 (served.py adds its folder)
 
@@ -27,7 +29,7 @@ ROOT = HERE.parent.parent
 CACHE = pathlib.Path.home() / ".cache" / "paritas" / "gateway"
 OPERATIONS = ["buckets", "objects", "checksums", "conditions", "presigned", "multipart", "copies", "tags", "listings",
               "refusals", "deletions"]
-PROGRAMS = ["restic", "rclone", "s3cmd", "awscli", "duplicity", "git_annex"]
+PROGRAMS = ["restic", "rclone", "borg", "s3cmd", "awscli", "duplicity", "git_annex"]
 SHOTS = ROOT / "target" / "gateway-shots"
 
 
@@ -161,6 +163,71 @@ def rclone(gateway, tree, out):
 
     interrupted(gateway, begin, middle, end)
     same(tree, out)
+
+
+@contextlib.contextmanager
+def mounted(at, cache, env):
+    """rclone mounts a bucket; yields a function that waits until all that was written is in the bucket."""
+    at.mkdir()
+    port = free_port()
+    options = ["--vfs-cache-mode", "full", "--vfs-write-back", "0s", "--cache-dir", cache, "--rc", "--rc-no-auth", "--rc-addr", f"127.0.0.1:{port}"]
+    server = subprocess.Popen(["rclone", "mount", "tank:borg", at, *options], env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def settle():
+        """An upload that failed is tried again after some time."""
+        for _ in range(1200):
+            disk = json.loads(run("rclone", "rc", "--rc-addr", f"127.0.0.1:{port}", "vfs/stats"))["diskCache"]
+            if not disk["uploadsInProgress"] + disk["uploadsQueued"]:
+                return
+            time.sleep(0.1)
+        raise RuntimeError("rclone has not sent everything within two minutes")
+
+    try:
+        wait_for(port)
+        for _ in range(200):
+            if at.is_mount():
+                break
+            time.sleep(0.05)
+        yield settle
+    finally:
+        subprocess.run(["fusermount3", "-u", at])
+        server.terminate()
+        server.wait()
+        at.rmdir()
+
+
+def borg(gateway, tree, out):
+    """borg knows no S3, so it works on a bucket that rclone mounts."""
+    tools.debian("rclone", "fuse3", "borgbackup")
+    if not os.access("/dev/fuse", os.W_OK):
+        raise RuntimeError("this machine has no /dev/fuse")
+    env = environment(gateway) | {"BORG_BASE_DIR": str(out / "base"), "BORG_RELOCATED_REPO_ACCESS_IS_OK": "yes",
+                                  "BORG_UNKNOWN_UNENCRYPTED_REPO_ACCESS_IS_OK": "yes"}
+    at = out / "mount"
+    act = lambda *words, cwd=tree: run("borg", *words, env=env, cwd=cwd)
+    run("rclone", "mkdir", "tank:borg", env=env)
+
+    def end():
+        # Another mount, which has nothing of what the first one kept.
+        with mounted(at, out / "empty-cache", env):
+            act("check", "--verify-data", at / "repository")
+            (out / "tree").mkdir()
+            act("extract", f"{at}/repository::second", cwd=out / "tree")
+
+    def begin():
+        act("init", "--encryption", "none", at / "repository")
+        act("create", f"{at}/repository::first", ".")
+        settle()
+
+    def middle():
+        act("create", f"{at}/repository::second", ".")
+        settle()
+        unmount.close()
+
+    with contextlib.ExitStack() as unmount:
+        settle = unmount.enter_context(mounted(at, out / "cache", env))
+        interrupted(gateway, begin, middle, end)
+    same(tree, out / "tree")
 
 
 def s3cmd(gateway, tree, out):
