@@ -161,4 +161,5 @@ class Sentences(unittest.TestCase):
             both = [schedule(spec, "--kernel", "jit-avx2", *more) for more in ((), ("--cost", "fused"))]
             self.assertEqual([" / ".join(str(one[key]) for key in ("instructions", "loads", "stores")) for one in both], said, name)
             less.append(100 - 100 * work(both[1]) / work(both[0]))
-        self.assert_says(f"The weighted sum is {sorted(less)[1]:.0f} to {max(less):.0f} % lower, but {-min(less):.0f} % higher for 20+4")
+        self.assertGreaterEqual(min(less), 0)
+        self.assert_says(f"The weighted sum is up to {max(less):.0f} % lower.")

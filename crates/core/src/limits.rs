@@ -18,7 +18,7 @@ pub(crate) const WIDE: usize = 32;
 /// about a tenth of a second. A step looks at one cell or adds one 64-bit word. For 16+4 with w = 8
 /// and 20+4 with w = 5, all losses of four nodes are tried; for 20+6 with w = 8, all losses of
 /// three nodes.
-pub(crate) const LOSSES_TRIED: u64 = 1 << 17;
+pub(crate) const LOSSES_TRIED: u64 = 1 << 22;
 
 /// Largest number of operations of a schedule for which an order with few live values is tried.
 /// Finding that order takes time quadratic in the number of operations.

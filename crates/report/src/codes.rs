@@ -181,12 +181,20 @@ pub struct ScheduleLine {
     pub plan_budget: u64,
     /// The number of steps that planning took.
     pub plan_steps: u64,
-    /// The parts of planning that were left out because the steps were used up.
+    /// The parts of planning that were left out because they take more steps than were left.
     pub plan_cut: Vec<CutWord>,
     /// The search for the matrix; null if there was none.
     pub search: Option<SearchEntry>,
     /// The packets of rule (3.1), with which a stripe fits into a cache.
     pub packet_rule: PacketRuleEntry,
+    /// With --text, the node and the row of each input; null for one that is stored on no node.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Vec<Option<[usize; 2]>>")]
+    pub inputs: Option<Vec<Option<[usize; 2]>>>,
+    /// With --text, the node and the row of each output.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Vec<Option<[usize; 2]>>")]
+    pub outputs: Option<Vec<Option<[usize; 2]>>>,
     /// With --text, the operations, one a line.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]

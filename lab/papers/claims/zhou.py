@@ -220,6 +220,14 @@ def delayed(ours: str, theirs: str, decide: Decide, words: str) -> Callable[[Rec
     return judge
 
 
+def words_are_slower(records: Records) -> Finding:
+    """Table 4.4, encoding: words are run by the kernels of today, so they are judged beside BB-DPG that is compiled as well."""
+    cells = [cell for cell in records["delayed"] if cell.row.endswith(" enc")]
+    verdicts, here = judged(rows_of(cells, "DPG in words", "compiled (ours)"), slower, "slower", "times as fast, both as run today:")
+    then = rows_of(cells, "DPG in words", "BB-DPG")
+    return Finding(together(verdicts), f"{here}; beside BB-DPG as run then {span(then)} times")
+
+
 def bound_groups_lie_between(records: Records) -> Finding:
     """Table 4.4, encoding: slower than (k, m), and faster than (k, m2)."""
     cells = [cell for cell in records["delayed"] if cell.row.endswith(" enc")]
@@ -303,7 +311,7 @@ CLAIMS = [
     Claim("BB-DPG takes fewer XORs and copies than DPG", ("table-4.3",), bound_groups_cost_less),
     Claim("Encoding, BB-DPG is faster than optimised DPG (table 4.4)", ("delayed",), delayed("BB-DPG", "optimised DPG", faster, "faster")),
     Claim("BB-DPG is faster than DPG without optimised matrices", ("delayed",), delayed("BB-DPG", "DPG w/o opt", faster, "faster")),
-    Claim("DPG over a finite field is slower than BB-DPG (13 to 32 %)", ("delayed",), delayed("DPG in words", "BB-DPG", slower, "slower")),
+    Claim("DPG over a finite field is slower than BB-DPG (13 to 32 %)", ("delayed",), words_are_slower),
     Claim("BB-DPG lies between (k, m2) and (k, m)", ("delayed",), bound_groups_lie_between),
     Claim("Writes of BB-DPG over links run at the speed of (k, m)", ("figure-4.7",), writes("(k, m)", lambda ratio: within(ratio, 0.95, 1.05), "within 5 %")),
     Claim("Writes of BB-DPG over links are faster than those of (k, m2)", ("figure-4.7",), writes("(k, m2)", faster, "faster")),

@@ -136,9 +136,10 @@ the program, the order of their operations, and how they read and store. (The ti
 the schedule as planned until some megabytes have been computed with it, and wherever compiling is \
 not allowed.) --asm alone means --set cache. Counts are over operations `cell = xor(sources)`, \
 including temporaries: ones (of the bit matrix), xors (sum of fan-in - 1), copies (one for each \
-operation), total (xors + copies, the sum of fan-ins), ops, temps, ternary (sum of ceil((fan-in - \
-1) / 2)), instructions, loads and stores (of the compiled kernel, for every vector of a packet), \
-reads (packets read of each node). --cost weighted takes the weight that `paritas tune` measured on \
+operation that does not add to its cell, as most do with --order data), total (xors + copies, the \
+sum of fan-ins), ops, temps, ternary (sum of ceil((fan-in - 1) / 2)), instructions, loads and \
+stores (of the compiled kernel, for every vector of a packet), reads (packets read of each node). \
+--cost weighted takes the weight that `paritas tune` measured on \
 this machine or, without a measurement, 1.5 as in the dissertation; its counts are the same on all \
 machines only with --weight. The weight is reported. --normalise, --strategy and --search are for \
 Cauchy codes. A search takes k, m and w of SPEC and searches for the points; the report is about \

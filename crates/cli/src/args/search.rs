@@ -37,10 +37,12 @@ pub struct MatrixSearch {
     /// The seed of the search [default: 1].
     #[arg(long, value_name = "N", hide_short_help = true)]
     seed: Option<u64>,
-    /// The number of schedules that the search evaluates [default: 2000].
+    /// The number of schedules that the search evaluates [default: 2000]; local adds up to 8.
     #[arg(long, value_name = "N", conflicts_with_all = ["budget", "converge"], hide_short_help = true)]
     pub evaluations: Option<usize>,
-    /// The time that the search takes; the result depends on the machine.
+    /// The time after which the search ends; the result depends on the machine.
+    ///
+    /// Schedules that are being made then are finished. One of a wide code takes seconds.
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, conflicts_with = "converge", hide_short_help = true)]
     pub budget: Option<Duration>,
     /// End the search after --patience iterations without a new minimum.

@@ -10,6 +10,7 @@ mod generate;
 mod info;
 mod leftovers;
 mod many;
+mod operations;
 mod packet_rule;
 mod picture;
 mod places;

@@ -1,9 +1,11 @@
 //! Rule (3.1) of the dissertation: the largest packet with which a stripe of a plan fits into a
 //! cache.
 
+use std::collections::BTreeSet;
+
 use paritas::Code;
 use paritas::code::Role;
-use paritas::research::{Cost, Plan, PlanOptions};
+use paritas::research::{Plan, PlanOptions, Slot};
 use paritas_report::codes::{CacheEntry, PacketRuleEntry};
 use paritas_tune::{CpuCache, caches, packet_by_rule};
 
@@ -12,9 +14,11 @@ use crate::output;
 
 /// Returns the number of packets that a stripe needs while a plan runs: those that it reads, its
 /// results, and its temporaries.
-fn packets(plan: &Plan, code: &Code) -> usize {
-    // Every operation makes a result or a temporary.
-    plan.reads(code).iter().sum::<usize>() + Cost::of(plan.schedule()).ops
+fn packets(plan: &Plan) -> usize {
+    let schedule = plan.schedule();
+    let sources = schedule.ops().iter().flat_map(|op| &op.sources);
+    let read: BTreeSet<&Slot> = sources.filter(|slot| matches!(slot, Slot::Input(_))).collect();
+    read.len() + schedule.outputs() + schedule.temps()
 }
 
 /// The rule's packet for each cache of this processor.
@@ -24,8 +28,8 @@ pub struct Packets {
 }
 
 impl Packets {
-    pub fn new(plan: &Plan, code: &Code) -> Self {
-        Self { stripe: packets(plan, code), caches: caches() }
+    pub fn new(plan: &Plan) -> Self {
+        Self { stripe: packets(plan), caches: caches() }
     }
 
     fn each(&self) -> impl Iterator<Item = (CpuCache, usize)> + '_ {
@@ -67,7 +71,7 @@ pub fn for_encoding(code: &Code, options: PlanOptions) -> Result<usize, Failure>
              describe; give the bytes of a packet instead",
         )
     })?;
-    Ok(packet_by_rule(packets(&plan, code), first.bytes))
+    Ok(packet_by_rule(packets(&plan), first.bytes))
 }
 
 /// Refuses a flag about packets for a code that has none.

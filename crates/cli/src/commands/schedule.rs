@@ -17,8 +17,8 @@ use paritas_report::codes::{
 
 use crate::args::choices::{OrderName, PassName, named, word};
 use crate::args::codes::{CostName, Schedule, Switch};
-use crate::commands::Outcome;
 use crate::commands::packet_rule::Packets;
+use crate::commands::{Outcome, operations};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 
@@ -155,7 +155,9 @@ impl Report<'_> {
             plan_steps: account.spent,
             plan_cut: cuts.collect::<Result<_, _>>()?,
             search: self.search.clone(),
-            packet_rule: Packets::new(plan, code).entry(),
+            packet_rule: Packets::new(plan).entry(),
+            inputs: args.text.then(|| operations::places(code, plan.inputs())),
+            outputs: args.text.then(|| operations::places(code, plan.outputs())),
             text: args.text.then(|| plan.schedule().to_string()),
             asm: asm.map(Runs::listing),
             runs: self.runs.as_ref().map(|runs| runs.entry(args)),
@@ -188,13 +190,13 @@ impl Report<'_> {
             executed.unwrap_or_default(),
             reads.join(" ")
         );
-        text.push_str(&Packets::new(plan, code).text());
+        text.push_str(&Packets::new(plan).text());
         text.push_str(&planning_text(plan.account()));
         if let Some(weight) = self.weight() {
             text.push_str(&format!("  an XOR counts as {weight} copies\n"));
         }
         if args.text && self.runs.is_none() {
-            text.push_str(&format!("\n{}", plan.schedule()));
+            text.push_str(&format!("\n{}", operations::text(code, plan)));
         }
         self.runs.iter().for_each(|runs| text.push_str(&runs.text(args)));
         text
@@ -232,7 +234,7 @@ fn code(
     let matrix = code.cauchy_matrix().ok_or_else(|| {
         let spec = code.spec();
         Failure::arguments(format!(
-            "--normalise, --strategy and --search need a Cauchy code; got {spec}"
+            "--normalise, --strategy and --search need a code of the family cauchy; got {spec}"
         ))
     })?;
     let Some(method) = method else {

@@ -217,7 +217,7 @@ fn what_cannot_be_is_refused() {
         "even all 64 blocks",
     );
     refused(&args!["schedule", CODE, "--asm"], "--asm has no effect");
-    refused(&args!["schedule", CODE, "--search", "sa"], "need a Cauchy code");
+    refused(&args!["schedule", CODE, "--search", "sa"], "need a code of the family cauchy");
     let folder = yard.path().join("shards");
     encode(&file, &folder, CODE, &[]);
     refused(&args!["export", &folder, "--format", "zfec", "--out", out], "zfec");

@@ -572,11 +572,31 @@ fn schedule() {
     assert_eq!(direct["total"], direct["ones"]);
     assert_eq!(direct["temps"], 0);
     assert!(number(&report, "xors") < number(&direct, "xors"));
+    // A cost that is asked for is not worse than without asking.
+    for spec in ["6+3", "12+4", "20+4"] {
+        let of = |more: &[&str]| {
+            let arguments = [&["schedule", spec, "--json"], more].concat();
+            let report = run(arguments).expect(exit::DONE).result();
+            (number(&report, "xors"), 3 * number(&report, "xors") + 2 * number(&report, "copies"))
+        };
+        let usual = of(&[]);
+        assert!(of(&["--cost", "xors"]).0 <= usual.0, "{spec}");
+        assert!(of(&["--cost", "weighted", "--weight", "1.5"]).1 <= usual.1, "{spec}");
+    }
 
     let erased = run(["schedule", spec, "--erase", "0,13", "--text", "--json"]);
     let erased = erased.expect(exit::DONE).result();
-    check_report("schedule", &erased, &["text"]);
+    check_report("schedule", &erased, &["inputs", "outputs", "text"]);
     assert_eq!(erased["erased"], json!([0, 13]));
+    assert_eq!(
+        erased["outputs"],
+        json!([0, 13].map(|node| [0, 1, 2, 3].map(|row| [node, row])).concat())
+    );
+    let text = run(["schedule", spec, "--erase", "0,13", "--text"]).expect(exit::DONE).text();
+    assert!(text.contains("\n# o0 to o3: node 0, rows 0 to 3\n# o4 to o7: node 13, "), "{text}");
+    let parsed: paritas::research::Schedule =
+        text[text.find("inputs ").unwrap()..].parse().unwrap();
+    assert_eq!(parsed.to_string(), erased["text"]);
     assert!(erased["reads"][0] == 0 && erased["reads"][13] == 0, "{erased}");
     assert!(!erased["text"].as_str().unwrap().is_empty());
 

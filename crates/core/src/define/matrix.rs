@@ -101,17 +101,20 @@ impl MatrixShape {
                 "k, m and w must be at least 1; got k = {k}, m = {m}, w = {w}"
             )));
         }
-        let (rows, columns) = (m.saturating_mul(w), k.saturating_mul(w));
-        let digits = rows.saturating_mul(columns.div_ceil(DIGIT) + 1);
+        if k.saturating_add(m) > MAX_NODES {
+            return Err(Error::parameters(format!(
+                "k + m must be at most {MAX_NODES} for a matrix of one's own; got {k} + {m}"
+            )));
+        }
+        if w > MAX_DIGITS {
+            return Err(Error::parameters(format!("w must be at most {MAX_DIGITS}; got {w}")));
+        }
+        let (rows, columns) = (m * w, k * w);
+        let digits = rows * (columns.div_ceil(DIGIT) + 1);
         if digits > MAX_DIGITS {
             return Err(Error::parameters(format!(
                 "k = {k}, m = {m}, w = {w}: the matrix has {rows} rows of {columns} bits, which take \
                  {digits} digits in the code's name; it can hold {MAX_DIGITS}"
-            )));
-        }
-        if k + m > MAX_NODES {
-            return Err(Error::parameters(format!(
-                "k + m must be at most {MAX_NODES} for a matrix of one's own; got {k} + {m}"
             )));
         }
         let (data, parity) = (columns % (k + m), rows % (k + m));
@@ -413,7 +416,8 @@ fn number(key: &str, value: &str) -> Result<usize> {
     let is_number = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
     value.parse().ok().filter(|_| is_number).ok_or_else(|| {
         let value: String = value.chars().take(30).collect();
-        Error::parameters(format!("{key} must be a number; got `{}`", value.escape_debug()))
+        let most = if is_number { format!(" up to {}", usize::MAX) } else { String::new() };
+        Error::parameters(format!("{key} must be a number{most}; got `{}`", value.escape_debug()))
     })
 }
 
@@ -449,7 +453,10 @@ mod tests {
             ("k = 2\nk = 3", "line 2: k is given twice"),
             ("k = two", "line 1: k must be a number; got `two`"),
             ("k = +2", "line 1: k must be a number; got `+2`"),
-            ("k = 99999999999999999999999", "line 1: k must be a number; got `9999"),
+            (
+                "k = 99999999999999999999999",
+                "k must be a number up to 18446744073709551615; got `9999",
+            ),
             ("k = 2\nn = 4", "line 2: there is no parameter `n`"),
             ("placement = diagonal", "line 1: placement must be horizontal or vertical"),
             ("k=2\nm=1\nw=1\n11\nw=1", "line 5: w must stand before the first row"),
@@ -462,7 +469,11 @@ mod tests {
             ("k=0\nm=2\nw=1\n11", "line 4: k, m and w must be at least 1; got k = 0"),
             ("k=2000\nm=2\nw=1\n1", "line 4: k + m must be at most 1024"),
             ("k=200\nm=200\nw=8\n1", "1600 rows of 1600 bits, which take 641600 digits"),
-            ("k=18446744073709551615\nm=18446744073709551615\nw=9\n1", "line 4: k = 1844"),
+            (
+                "k=18446744073709551615\nm=18446744073709551615\nw=9\n1",
+                "line 4: k + m must be at most 1024",
+            ),
+            ("k=2\nm=2\nw=18446744073709551615\n1", "line 4: w must be at most "),
             ("k=3\nm=2\nw=4\nplacement=vertical\n1", "12 data packets and 8 parity packets cannot"),
         ] {
             let error = error(text);

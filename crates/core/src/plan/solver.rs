@@ -101,12 +101,19 @@ impl<'a> Solver<'a> {
         if let Some(plan) = self.code.graph_plan(self.have, &self.wanted, self.options.reads) {
             return plan;
         }
-        if let Some(plan) = self.known_plan()? {
+        let known = self.known_plan()?;
+        if self.options.objective == Objective::Total
+            && let Some(plan) = known
+        {
             return Ok(plan);
         }
         let FoundEquations { ways, have, budget } = self.found()?;
         let mut budget = budget.clone();
         let plan = self.cheapest(have, &self.wanted, ways, &mut budget)?;
+        // Known schedules were refined for longer, but for another objective.
+        let figure = |plan: &Plan| arrange::figure(self.options.objective, plan.schedule());
+        let is_cheaper = |known: &Plan| figure(known) < figure(&plan);
+        let plan = known.filter(is_cheaper).unwrap_or(plan);
         Ok(Plan { account: budget.into_account(), ..plan })
     }
 
@@ -139,8 +146,8 @@ impl<'a> Solver<'a> {
     /// Returns the plan of a schedule that was refined beforehand, if the question is to encode a
     /// common code in the usual way.
     fn known_plan(&self) -> Result<Option<Plan>> {
-        let PlanOptions { pass, order, objective, rounds, .. } = self.options;
-        let is_usual = (pass, objective, rounds) == (Pass::Slp, Objective::Total, None);
+        let PlanOptions { pass, order, rounds, .. } = self.options;
+        let is_usual = (pass, rounds) == (Pass::Slp, None);
         let inputs = self.code.data_cells();
         if !is_usual || !inputs.iter().all(|&cell| self.have.contains(cell)) {
             return Ok(None);

@@ -18,6 +18,10 @@
 //! t0 = 2 * (i0 ^ i1)
 //! o0 = i0 ^ t0
 //! ```
+//!
+//! `cantor` behind the polynomial says that a number stands for another element: its bits choose
+//! elements of Cantor's basis instead of powers of x, as in Leopard's codes. So its product with a
+//! word is not the product of polynomials.
 
 use std::fmt;
 use std::str::FromStr;

@@ -143,6 +143,20 @@ proptest! {
     }
 }
 
+/// The losses of usual codes are all tried when their matrices are given.
+#[test]
+fn usual_matrices_promise_all_that_they_survive() {
+    for (spec, promised) in [
+        ("cauchy:k=10,m=4,w=4", 4),
+        ("cauchy:k=16,m=4,w=8", 4),
+        ("cauchy:k=20,m=4,w=5", 4),
+        ("cauchy:k=20,m=6,w=8", 3),
+    ] {
+        let given = Code::from_matrix(&matrix_of(&code(spec))).unwrap();
+        assert_eq!(given.tolerance(), promised, "{spec}");
+    }
+}
+
 /// What can be computed is computed, also above the tolerance; what cannot is refused.
 #[test]
 fn losses_above_the_tolerance_are_decoded_where_they_can_be() {

@@ -50,13 +50,13 @@ impl Sizes {
             return Error::parameters(message);
         }
         let wanted = given.unwrap_or(0).saturating_add(self.less);
-        let fitting = primes().filter(|&p| self.serves(p, k));
-        let nearest = fitting.min_by_key(|p| p.abs_diff(wanted)).unwrap_or(MAX_PRIME);
+        let fitting = || primes().filter(|&p| self.serves(p, k));
+        let least = fitting().next().unwrap_or(MAX_PRIME);
+        let nearest = fitting().min_by_key(|p| p.abs_diff(wanted)).unwrap_or(MAX_PRIME);
         let name = if self.less == 0 { key.to_owned() } else { format!("{key} + {}", self.less) };
         Error::parameters(format!(
-            "{spec}: {name} must be an odd prime up to {MAX_PRIME}, and for k = {k} at least {}; \
-             use {key} = {}",
-            k + self.spare,
+            "{spec}: {name} must be an odd prime up to {MAX_PRIME}, and for k = {k} at least \
+             {least}; use {key} = {}",
             nearest - self.less
         ))
     }

@@ -124,8 +124,9 @@ mod tests {
         for (spec, part) in [
             ("dpg:k=6,m=2", "m2 is missing"),
             ("dpg:k=6,m=4,m2=4", "use m2 = 5"),
-            ("dpg:k=6,m=0,m2=4", "use m2 = 2"),
-            ("dpg:k=0,m=1,m2=2", "got k = 0, m = 1 and m2 = 2"),
+            ("dpg:k=6,m=0,m2=4", "at least 1; got k = 6 and m = 0"),
+            ("dpg:k=0,m=1,m2=2", "at least 1; got k = 0 and m = 1"),
+            ("dpg:k=9223372036854775807,m=1,m2=2", "= over 18446744073709551615 bits"),
             ("dpg:k=6,m=2,m2=4,interleave=some", "none, first, all"),
             ("dpg:k=6,m=2,m2=4,w=3", "use w = 4"),
             ("dpg:k=6,m=2,m2=4,bar=cauchy", "no parameter bar"),

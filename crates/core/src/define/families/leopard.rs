@@ -41,9 +41,12 @@ fn build(spec: &Spec) -> Result<Code> {
     if start + k > words::MAX_NODES {
         return Err(Error::parameters(format!(
             "{spec}: k plus m rounded up to a power of two must be at most {}; got k = {k} and \
-             {start}; for m = {m} use k up to {}, or leopard16 of the Rust library",
+             {start}; {}, or leopard16 of the Rust library",
             words::MAX_NODES,
-            words::MAX_NODES.saturating_sub(start)
+            match words::MAX_NODES.saturating_sub(start) {
+                0 => format!("use m up to {}", words::MAX_NODES / 2),
+                most => format!("for m = {m} use k up to {most}"),
+            }
         )));
     }
     let field = Field::cantor();
@@ -76,7 +79,7 @@ mod tests {
         assert!(error.contains("no code family `leopard16`"), "{error}");
         assert!(error.ends_with("which only the Rust library has"), "{error}");
         assert!(code("leopard8:k=192,m=56").is_ok() && code("leopard8:k=255,m=1").is_ok());
-        assert!(code("leopard8:k=1,m=129").unwrap_err().to_string().contains("use k up to 0"));
+        assert!(code("leopard8:k=1,m=129").unwrap_err().to_string().contains("; use m up to 128"));
     }
 
     #[test]

@@ -66,7 +66,7 @@ mod tests {
         for (spec, part) in [
             (
                 "liberation:k=4,w=9",
-                "w must be an odd prime up to 257, and for k = 4 at least 4; use w = 7",
+                "w must be an odd prime up to 257, and for k = 4 at least 5; use w = 7",
             ),
             ("liberation:k=8,w=9", "use w = 11"),
             ("liberation:k=8,w=7", "use w = 11"),

@@ -58,11 +58,15 @@ pub(super) struct DpgShape {
 impl DpgShape {
     pub(super) fn read(spec: &Spec) -> Result<Self> {
         let (k, m, m2) = (spec.required("k")?, spec.required("m")?, spec.required("m2")?);
-        if k == 0 || m == 0 || m >= m2 {
+        if k == 0 || m == 0 {
+            let message = format!("{spec}: k and m must be at least 1; got k = {k} and m = {m}");
+            return Err(Error::parameters(message));
+        }
+        if m >= m2 {
             return Err(Error::parameters(format!(
-                "{spec}: k and m must be at least 1, and m2, the parities of both stages, more than m; \
-                 got k = {k}, m = {m} and m2 = {m2}; use m2 = {}",
-                m.max(1).saturating_add(1)
+                "{spec}: m2, the parities of both stages, must be more than m; got m = {m} and \
+                 m2 = {m2}; use m2 = {}",
+                m.saturating_add(1)
             )));
         }
         let shape = Self { k, m, m2, interleave: Interleave::read(spec)? };
@@ -75,10 +79,12 @@ impl DpgShape {
     /// and the parity of its base, whose symbols have w rows.
     pub(super) fn expect_size(self, spec: &Spec, w: usize) -> Result<()> {
         let Self { k, m2, .. } = self;
-        let bits = k.saturating_mul(m2).saturating_mul(m2).saturating_mul(w * w);
-        if bits <= MAX_BITS {
+        let factors = [m2, m2, w * w];
+        let bits = factors.into_iter().try_fold(k, usize::checked_mul);
+        if bits.is_some_and(|bits| bits <= MAX_BITS) {
             return Ok(());
         }
+        let bits = bits.map_or_else(|| format!("over {}", usize::MAX), |bits| bits.to_string());
         Err(Error::parameters(format!(
             "{spec}: the bit matrix of a group has k·m2²·w² = {bits} bits with w = {w}, more than \
              {MAX_BITS}; use a smaller k or m2"
