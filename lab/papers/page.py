@@ -109,7 +109,8 @@ def summary(there: list[Record]) -> str:
         f"Effort: {', '.join(efforts)}.</p><p>A cell is <b>ours</b> <span class='theirs'>theirs</span>. Where both "
         "count the same, their ratio stands first, or = if they agree to the last printed digit; green cells agree, and yellow "
         "ones differ. Speeds are ratios to what the table's caption names; theirs stand in the unit of the document. Point at a cell to see "
-        "its interval and the command that printed it.</p>"
+        "its interval and the command that printed it; <code>--seed 1..3</code> stands for a run with each of these seeds, of which the best counts, and "
+        "a file in the command is one that the experiment made.</p>"
         f"<h2>Doubts</h2><ol>{items}</ol>"
     )
 

@@ -374,8 +374,8 @@ impl Prepared {
     /// `bytearray`, or an array of the shape (groups, nodes, `stride`). Shard n of a group is that
     /// of node n, and has `stride` bytes.
     ///
-    /// Raises ParameterError, and leaves the buffer as it is, if it has no whole number of groups, is
-    /// read-only, or a shard cannot have `stride` bytes.
+    /// Raises ParameterError, and leaves the buffer as it is, if it has no whole number of groups,
+    /// is read-only, or a shard cannot have `stride` bytes.
     fn run_strided(&self, py: Python<'_>, buffer: &Bound<'_, PyAny>, stride: usize) -> Result<()> {
         let groups = Shards::of_each([buffer.clone()].into_iter(), |_| "buffer".into())?;
         Shards::with(&Shards::none(), &groups, |_, groups| {

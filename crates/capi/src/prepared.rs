@@ -192,14 +192,14 @@ pub unsafe extern "C" fn paritas_run(
     })
 }
 
-/// Runs a prepared call on groups of shards that lie in one buffer of `bytes` bytes, one group after
-/// the other: packets in a ring, or stripes in a file that is mapped. Shard n of a group is that of
-/// node n; it has `stride` bytes and begins n * `stride` bytes after the group. For an update, the
-/// shards of a group are the sources and then the targets. The buffer must not be read or written by
-/// others meanwhile.
+/// Runs a prepared call on groups of shards that lie in one buffer of `bytes` bytes, one group
+/// after the other: packets in a ring, or stripes in a file that is mapped. Shard n of a group is
+/// that of node n; it has `stride` bytes and begins n * `stride` bytes after the group. For an
+/// update, the shards of a group are the sources and then the targets. The buffer must not be read
+/// or written by others meanwhile.
 ///
-/// Returns PARITAS_ARGUMENTS, and leaves the buffer as it is, if it has no whole number of groups or a
-/// shard cannot have `stride` bytes.
+/// Returns PARITAS_ARGUMENTS, and leaves the buffer as it is, if it has no whole number of groups
+/// or a shard cannot have `stride` bytes.
 ///
 /// # Safety
 /// `buffer` is null, if `bytes` is 0, or valid for reads and writes of `bytes` bytes.

@@ -186,11 +186,12 @@ pub struct Schedule {
     /// Without it, as measured by `paritas tune`, or 1.5.
     #[arg(long, value_name = "COPIES", value_parser = parse_weight, hide_short_help = true)]
     pub weight: Option<u32>,
-    /// How often slp plans a part of the schedule again.
+    /// How often slp plans a part of the schedule again, up to 1000000.
     ///
-    /// Without it, as often as it pays.
-    #[arg(long, value_name = "N", hide_short_help = true)]
-    pub rounds: Option<usize>,
+    /// Without it, as often as it pays. The budget of steps does not bound rounds that are asked
+    /// for.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1_000_000), hide_short_help = true)]
+    pub rounds: Option<u32>,
     #[command(flatten)]
     pub search: MatrixSearch,
     /// Read few packets, at the price of more XORs.

@@ -27,6 +27,9 @@ pub fn run(args: &Schedule, output: &Output) -> Outcome {
     if args.weight.is_some() && args.cost != CostName::Weighted {
         return Err(Failure::arguments("--weight needs --cost weighted"));
     }
+    if args.rounds.is_some() && args.pass() != PassName::Slp {
+        return Err(Failure::arguments("--rounds needs --pass slp"));
+    }
     if args.fewest_reads && args.erase.is_empty() && !args.worst_loss {
         return Err(Failure::arguments("--fewest-reads needs --erase or --worst-loss"));
     }
@@ -35,7 +38,7 @@ pub fn run(args: &Schedule, output: &Output) -> Outcome {
         .pass(args.pass().into())
         .order(args.order.order(machine))
         .objective(args.cost.objective(machine, args.weight()))
-        .rounds(args.rounds)
+        .rounds(args.rounds.map(|rounds| rounds as usize))
         .reads(if args.fewest_reads { Reads::Fewest } else { Reads::Any })
         .bytes(args.bytes);
     let (code, search) = code(args, options, output)?;

@@ -463,7 +463,10 @@ pub fn word(state: ShardState) -> ShardStateWord {
 /// Describes which losses of a code's nodes are tolerable. `nodes` is the word for nodes.
 pub fn tolerance_text(code: &Code, (tolerable, count): (usize, usize), nodes: &str) -> String {
     match code.graph() {
-        Some(graph) => format!("somewhat more than {} are enough", counted(graph.data(), "block")),
+        Some(graph) if graph.blocks() == graph.data() => "every block is needed".to_owned(),
+        Some(graph) => {
+            format!("somewhat more than any {} are enough", counted(graph.data(), "block"))
+        }
         None => format!("any {tolerable} of {count} {nodes} may be lost"),
     }
 }

@@ -46,8 +46,8 @@ pub fn run(
     failure(protection, &report, state).map_or(Ok(state), Err)
 }
 
-/// Returns what failed: paths that could not be restored, files or parity that could not be read, or
-/// a protection that is beyond repair.
+/// Returns what failed: paths that could not be restored, files or parity that could not be read,
+/// or a protection that is beyond repair.
 fn failure(
     protection: &Protection,
     report: &RepairReport,
