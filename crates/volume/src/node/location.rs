@@ -164,15 +164,34 @@ impl Location {
         pairs.map(|(given, folder)| found(folder).map_or(given, Self::Folder)).collect()
     }
 
-    /// Whether two canonical locations are folders of which one is inside the other, or are the
-    /// same.
+    /// Whether two canonical locations are folders of one machine or service of which one is inside
+    /// the other, or are the same.
     pub(crate) fn overlaps(&self, other: &Self) -> bool {
+        let nested = |one: &Path, other: &Path| one.starts_with(other) || other.starts_with(one);
         match (self, other) {
-            (Self::Folder(one), Self::Folder(other)) => {
-                one.starts_with(other) || other.starts_with(one)
-            }
-            _ => self == other,
+            (Self::Folder(one), Self::Folder(other)) => nested(one, other),
+            _ => self
+                .folder_at_service()
+                .zip(other.folder_at_service())
+                .map_or(self == other, |((at, one), (other_at, other))| {
+                    at == other_at && nested(one, other)
+                }),
         }
+    }
+
+    /// Returns what tells a service from others, and the path of the folder there.
+    fn folder_at_service(&self) -> Option<(String, &Path)> {
+        let (service, folder) = match self {
+            Self::Folder(_) | Self::Memory => return None,
+            Self::S3 { bucket, prefix, endpoint, .. } => {
+                (format!("{} {bucket}", endpoint.as_deref().unwrap_or("Amazon")), prefix)
+            }
+            Self::Webdav { endpoint, root } | Self::Http { endpoint, root } => {
+                (endpoint.clone(), root)
+            }
+            Self::Sftp { host, root, .. } => (format!("{} {:?}", host.host, host.port), root),
+        };
+        Some((service, Path::new(folder.trim_matches('/'))))
     }
 
     fn remote(scheme: &str, uri: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Self> {
@@ -424,6 +443,35 @@ mod tests {
             let shown = format!("{error} {error:?}");
             assert!(shown.contains(part), "{uri}: {shown}");
             assert!(!shown.contains("Sentinel"), "{uri}: {shown}");
+        }
+    }
+
+    /// Folders of one service may lie inside each other, as folders of one machine may.
+    #[test]
+    fn folders_of_services_overlap() {
+        let overlaps = |one: &str, other: &str| {
+            let (one, other) = (parse(one).unwrap(), parse(other).unwrap());
+            assert_eq!(one.overlaps(&other), other.overlaps(&one));
+            one.overlaps(&other)
+        };
+        for (one, other) in [
+            ("s3://b", "s3://b/tank"),
+            ("s3://b/tank?region=a", "s3://b/tank/1?region=b"),
+            ("webdav://h/a", "webdav://h/a/"),
+            ("webdav://h/a", "https://h/a/b"),
+            ("sftp://me@h/a/b", "sftp://you@h/a"),
+        ] {
+            assert!(overlaps(one, other), "{one} {other}");
+        }
+        for (one, other) in [
+            ("s3://b/tank1", "s3://b/tank2"),
+            ("s3://b/tank", "s3://b/tank2"),
+            ("s3://b/a", "s3://b/a?endpoint=http://h"),
+            ("webdav://h/a", "webdav://h:81/a"),
+            ("sftp://h/a", "sftp://h:23/a"),
+            ("/a", "sftp://h/a"),
+        ] {
+            assert!(!overlaps(one, other), "{one} {other}");
         }
     }
 }
