@@ -62,7 +62,6 @@ const SIGN: usize = 64 << 10;
 /// The cause of an error: no connection to the server could be made, for this reason. The client
 /// for HTTP has a cause of its own.
 #[derive(Debug)]
-#[cfg_attr(not(all(feature = "sftp", unix)), expect(dead_code, reason = "only SSH has this cause"))]
 pub(super) struct NoConnection(pub String);
 
 impl fmt::Display for NoConnection {
