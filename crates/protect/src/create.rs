@@ -397,8 +397,8 @@ impl LayerOrder {
 /// - a parity file cannot be written ([`ErrorKind::Io`]);
 /// - the memory is short ([`ErrorKind::Memory`]);
 /// - another process protects the same files ([`ErrorKind::Busy`]);
-/// - files change while they are read, and take so much of the new parity that it is worth less
-///   than the old one ([`ErrorKind::Busy`]).
+/// - files change while they are read, so the new parity would repair less than the old one
+///   ([`ErrorKind::Busy`]).
 pub fn protect(plan: &ProtectPlan, progress: Progress<'_>) -> Result<ProtectReport> {
     expect_room(&plan.order)?;
     plan.order.folders.iter().try_for_each(|folder| make_folder(folder, &plan.order))?;

@@ -4,7 +4,7 @@ use paritas::Code;
 use paritas::code::CellId;
 use paritas::research::Plan;
 
-/// Returns the node and the row of each cell; `None` for a cell that is stored nowhere.
+/// Returns the node and the row of each cell; `None` for a cell that no node stores.
 pub fn places(code: &Code, cells: &[CellId]) -> Vec<Option<[usize; 2]>> {
     let place = |&cell: &CellId| code.cell(cell).place.map(|at| [at.node.index(), at.row]);
     cells.iter().map(place).collect()
@@ -40,7 +40,7 @@ fn legend(kind: char, places: &[Option<[usize; 2]>]) -> String {
             (Some([node, row]), Some([_, to])) => {
                 format!("# {cells}: node {node}, rows {row} to {to}\n")
             }
-            _ => format!("# {cells}: stored on no node\n"),
+            _ => format!("# {cells}: on no node\n"),
         }
     })
     .collect()
