@@ -387,8 +387,8 @@ impl Volume {
         Ok(names.iter().map(|name| name.as_str().to_owned()).collect())
     }
 
-    /// Returns the state of the nodes, and the numbers of objects that wait for repair and
-    /// promotion.
+    /// Returns the state of the nodes, and the numbers of objects that wait for repair or
+    /// promotion, or are lost.
     fn status(&self, py: Python<'_>) -> Result<VolumeStatus> {
         let status = self.run(py, self.volume()?.status())?;
         let problems = status.nodes.into_iter().map(|node| (node.name, node.problem));
@@ -396,6 +396,7 @@ impl Volume {
             nodes: problems.collect(),
             tolerance: status.tolerance,
             owed: status.owed.objects,
+            lost: status.lost.objects,
             backlog: status.backlog.objects,
         })
     }
@@ -663,6 +664,8 @@ pub struct VolumeStatus {
     tolerance: usize,
     /// The number of objects that wait for repair.
     owed: usize,
+    /// The number of objects that a repair could not make whole.
+    lost: usize,
     /// The number of objects that wait for promotion.
     backlog: usize,
 }

@@ -509,8 +509,8 @@ pub struct paritas_volume_state {
 }
 
 /// Asks all nodes of a volume. Returns PARITAS_OK if all nodes work and no object waits for repair,
-/// PARITAS_REPAIRABLE if some nodes fail or objects wait, and PARITAS_IO if more nodes fail than
-/// may be lost. A node that has worked since the volume was opened counts as working; to see the
+/// PARITAS_REPAIRABLE if some nodes fail or objects wait, PARITAS_LOST if there are objects that a
+/// repair could not make whole, and PARITAS_IO if more nodes fail than may be lost. A node that has worked since the volume was opened counts as working; to see the
 /// current state, open the volume anew. Unless the outcome is PARITAS_OK, paritas_last_message()
 /// tells what is wrong. `found` may be null.
 ///
@@ -538,12 +538,16 @@ pub unsafe extern "C" fn paritas_volume_status(
         };
         // SAFETY: as the caller promises.
         unsafe { memory::tell(found, told, "found") }?;
+        if status.lost.objects > 0 {
+            problems.push(format!("{} objects are lost", status.lost.objects));
+        }
         if told.owed > 0 {
             problems.push(format!("{} objects wait for repair", told.owed));
         }
         match problems.join("; ") {
             all_right if all_right.is_empty() => Ok(()),
             what if told.failing > told.tolerable => Err(Failure::io(what)),
+            what if status.lost.objects > 0 => Err(Failure::lost(what)),
             what => Err(Failure::repairable(what)),
         }
     })

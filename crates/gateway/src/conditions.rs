@@ -3,7 +3,7 @@
 use http::header::{
     ETAG, HeaderMap, HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH, LAST_MODIFIED,
 };
-use s3s::dto::{ETagCondition, Timestamp};
+use s3s::dto::{ETag, ETagCondition, Timestamp};
 use s3s::{S3Error, S3Result, s3_error};
 
 use crate::facts::{ObjectFacts, date_text};
@@ -67,14 +67,16 @@ impl Conditions {
 
     /// Judges an object, or its absence. The order is that of RFC 9110, section 13.2.2.
     pub fn judge(&self, facts: Option<&ObjectFacts>) -> Judgement {
-        let fits = |condition: &ETagCondition| match condition {
+        let fits = |condition: &ETagCondition, is_strong: bool| match condition {
             ETagCondition::Any => facts.is_some(),
-            ETagCondition::ETag(etag) => facts.is_some_and(|facts| etag.value() == facts.etag),
+            ETagCondition::ETag(etag) => {
+                facts.is_some_and(|facts| lists(etag, &facts.etag, is_strong))
+            }
         };
         let modified = facts.map(ObjectFacts::modified);
         let is_newer = |since: &Timestamp| modified.as_ref().is_some_and(|time| time > since);
         match (&self.if_match, &self.if_unmodified_since) {
-            (Some(condition), _) if !fits(condition) => return Judgement::Failed,
+            (Some(condition), _) if !fits(condition, true) => return Judgement::Failed,
             (None, Some(since)) if is_newer(since) => return Judgement::Failed,
             _ => {}
         }
@@ -86,7 +88,7 @@ impl Conditions {
             return Judgement::Failed;
         }
         match (&self.if_none_match, &self.if_modified_since) {
-            (Some(condition), _) if fits(condition) => Judgement::Unchanged,
+            (Some(condition), _) if fits(condition, false) => Judgement::Unchanged,
             (None, Some(since)) if !is_newer(since) => Judgement::Unchanged,
             _ => Judgement::Holds,
         }
@@ -102,6 +104,21 @@ impl Conditions {
     }
 }
 
+/// Whether an ETag is `wanted`, or one of a list is, which the adapter reads as a single ETag with
+/// quotes inside. If `is_strong`, those that are marked as weak do not count (RFC 9110, section
+/// 13.1.1).
+fn lists(etag: &ETag, wanted: &str, is_strong: bool) -> bool {
+    let text = match etag {
+        ETag::Strong(value) => format!("\"{value}\""),
+        ETag::Weak(value) => format!("W/\"{value}\""),
+    };
+    let wanted = format!("\"{wanted}\"");
+    text.split(',').map(str::trim).any(|one| match one.strip_prefix("W/") {
+        Some(weak) => !is_strong && weak == wanted,
+        None => one == wanted,
+    })
+}
+
 /// Returns the answer for a reader who has the object already.
 fn not_modified(facts: &ObjectFacts) -> S3Error {
     let mut error = s3_error!(NotModified);
@@ -112,4 +129,32 @@ fn not_modified(facts: &ObjectFacts) -> S3Error {
     headers.extend(date.ok().map(|date| (LAST_MODIFIED, date)));
     error.set_headers(headers);
     error
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_etag_may_stand_in_a_list_and_a_weak_one_proves_no_bytes() {
+        let facts = ObjectFacts { etag: "5d41".to_owned(), length: 5, modified: 0 };
+        let judge = |name: HeaderName, text: &'static str| {
+            let headers = HeaderMap::from_iter([(name, HeaderValue::from_static(text))]);
+            Conditions::of_target(&headers).unwrap().judge(Some(&facts))
+        };
+        for (list, is_listed, is_listed_strongly) in [
+            ("*", true, true),
+            ("\"5d41\"", true, true),
+            ("\"x\", \"5d41\",\"y\"", true, true),
+            ("W/\"5d41\"", true, false),
+            ("\"x\", W/\"5d41\"", true, false),
+            ("W/\"x\", \"5d41\"", true, true),
+            ("\"x\", \"y\"", false, false),
+            ("\"x,5d41\"", false, false),
+        ] {
+            let (has_it, matches) = (judge(IF_NONE_MATCH, list), judge(IF_MATCH, list));
+            assert_eq!(has_it == Judgement::Unchanged, is_listed, "{list}");
+            assert_eq!(matches == Judgement::Holds, is_listed_strongly, "{list}");
+        }
+    }
 }

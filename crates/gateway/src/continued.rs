@@ -20,7 +20,8 @@ use crate::held::held;
 
 /// How long the keys that a page left are kept, counted from when they were listed.
 const KEPT_FOR: Duration = Duration::from_secs(60);
-/// The most listings, and keys of all of them together, that are kept. A single list may be longer.
+/// The most listings, and objects that all of them showed together, that are kept. A single list may
+/// be longer.
 const MOST_LISTINGS: usize = 8;
 const MOST_KEYS: usize = 500_000;
 /// Number of changed names that are remembered. If more changed, pages list the bucket anew.
@@ -42,16 +43,22 @@ pub(crate) struct ListedKeys {
     pub keys: BTreeMap<String, (ObjectName, Listed)>,
     /// What the nodes showed of all of them.
     pub overview: Arc<Overview>,
+    /// Number of objects that were listed. The overview has all of them in memory.
+    listed_objects: usize,
     listed: Instant,
     /// All changes of this gateway before this moment are in `keys`.
     pub as_of: Instant,
 }
 
 impl ListedKeys {
-    /// Returns an empty list, to be filled from an overview that began at `listed`.
-    pub fn of(overview: Overview, listed: Instant) -> Self {
-        let overview = Arc::new(overview);
-        Self { keys: BTreeMap::new(), overview, listed, as_of: listed }
+    /// Keeps the keys of an overview that began at `listed`.
+    pub fn of(
+        keys: BTreeMap<String, (ObjectName, Listed)>,
+        overview: Overview,
+        listed: Instant,
+    ) -> Self {
+        let listed_objects = overview.objects().count();
+        Self { keys, overview: Arc::new(overview), listed_objects, listed, as_of: listed }
     }
 
     fn is_current(&self) -> bool {
@@ -98,10 +105,10 @@ impl Continuations {
         let mut kept = held(&self.kept);
         kept.retain(|(of, _)| *of != place);
         kept.push_back((place, keys));
-        let mut count: usize = kept.iter().map(|(_, keys)| keys.keys.len()).sum();
+        let mut count: usize = kept.iter().map(|(_, keys)| keys.listed_objects).sum();
         while is_too_much(kept.len(), count) {
             let Some((_, oldest)) = kept.pop_front() else { break };
-            count -= oldest.keys.len();
+            count -= oldest.listed_objects;
         }
         let kept = Arc::downgrade(&self.kept);
         tokio::spawn(async move {
@@ -164,7 +171,7 @@ mod tests {
             after: after.to_string(),
         };
         for at in 0..=MOST_LISTINGS {
-            let keys = ListedKeys::of(Overview::default(), Instant::now());
+            let keys = ListedKeys::of(BTreeMap::new(), Overview::default(), Instant::now());
             continuations.keep(place(at), keys);
         }
         assert!(continuations.take(&place(0)).is_none());

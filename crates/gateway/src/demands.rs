@@ -53,6 +53,10 @@ const SUBRESOURCES: [(&str, &[&str]); 36] = [
     ("website", &[]),
 ];
 
+/// The queries of a request about all buckets, beside those that sign it.
+const OF_ALL_BUCKETS: [&str; 5] =
+    ["prefix", "continuation-token", "max-buckets", "bucket-region", "x-id"];
+
 /// Begins the names of headers that ask for what is not offered: encryption, locks, access lists,
 /// redirections, appending, renaming, and an owner of the bucket, who cannot be told.
 const HEADERS: [&str; 10] = [
@@ -131,6 +135,22 @@ fn expect_offered_queries(method: &Method, query: &[(String, String)]) -> S3Resu
     match method == Method::PUT && is_any && !is_part {
         true => Err(s3_error!(InvalidArgument, "a part has both a partNumber and an uploadId")),
         false => Ok(()),
+    }
+}
+
+/// Refuses a request that names no bucket but asks about one. Its client names the bucket before
+/// the name of the host: the answer would be the list of buckets, which reads like the list of an
+/// empty bucket.
+pub fn expect_of_all_buckets(query: Option<&str>) -> S3Result<()> {
+    let query = url::form_urlencoded::parse(query.unwrap_or_default().as_bytes());
+    let mut names = query.map(|(name, _)| name.to_ascii_lowercase());
+    match names.find(|name| !OF_ALL_BUCKETS.contains(&&**name) && !name.starts_with("x-amz-")) {
+        Some(name) => Err(s3_error!(
+            InvalidRequest,
+            "{name} is about a bucket, and the path names none; set the client to path style, or \
+             start the gateway with --domain"
+        )),
+        None => Ok(()),
     }
 }
 

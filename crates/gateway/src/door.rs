@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use http::header::{CONNECTION, CONTENT_RANGE};
+use http::header::{CONNECTION, CONTENT_RANGE, HOST};
 use http::{HeaderValue, Method, Request, Response, StatusCode, Version};
 use hyper::Error as HyperError;
 use hyper::body::{Body as _, Incoming};
@@ -34,6 +34,7 @@ use crate::demands::{is_forwarded, pass_over_unreadable, refused_form};
 use crate::document::numbered;
 use crate::errors::explained;
 use crate::findings::UpkeepFindings;
+use crate::host::Domain;
 use crate::keys::Keys;
 use crate::metrics::Metrics;
 use crate::pages::StatusPages;
@@ -54,9 +55,9 @@ const HTTP2: &[u8] = b"h2";
 /// The most headers of a request.
 const MOST_HEADERS: usize = 128;
 
-/// What a gateway takes on at a time.
-#[derive(Debug, Clone, Copy)]
-pub struct DoorLimits {
+/// What a gateway answers, and how much it takes on at a time.
+#[derive(Debug, Clone)]
+pub struct DoorOptions {
     /// Largest number of connections. Further ones wait.
     pub connections: NonZeroUsize,
     /// Bytes of memory for all objects that are being sent and received. Further ones wait. If it
@@ -64,16 +65,25 @@ pub struct DoorLimits {
     pub memory: Option<u64>,
     /// Whether the pages about the volume are answered to other machines, too.
     pub has_public_pages: bool,
+    /// The name of the gateway, such as `store.example.org`. Requests to a host below it, such as
+    /// `photos.store.example.org`, are about this bucket. Without it, the bucket stands in the
+    /// path.
+    pub domain: Option<String>,
 }
 
-impl DoorLimits {
+impl DoorOptions {
     /// Number of connections by default. One that waits for its next request takes some 20 KB.
     pub const CONNECTIONS: NonZeroUsize = NonZeroUsize::new(16_384).unwrap();
 }
 
-impl Default for DoorLimits {
+impl Default for DoorOptions {
     fn default() -> Self {
-        Self { connections: DoorLimits::CONNECTIONS, memory: None, has_public_pages: false }
+        Self {
+            connections: DoorOptions::CONNECTIONS,
+            memory: None,
+            has_public_pages: false,
+            domain: None,
+        }
     }
 }
 
@@ -121,6 +131,7 @@ pub struct Gateway {
 /// What answers requests.
 struct Door {
     service: S3Service,
+    domain: Domain,
     pages: StatusPages,
     metrics: Arc<Metrics>,
 }
@@ -150,6 +161,12 @@ impl Door {
         };
         tokio::spawn(answered).await.unwrap_or_else(|error| Err(HttpError::new(error.into())))
     }
+
+    /// Returns the bucket that the host of a request names.
+    fn bucket_of_host<B>(&self, request: &Request<B>) -> Option<String> {
+        let header = request.headers().get(HOST).and_then(|host| host.to_str().ok());
+        self.domain.bucket(request.uri().host().or(header)?)
+    }
 }
 
 impl Gateway {
@@ -162,20 +179,22 @@ impl Gateway {
         volume: Arc<Volume>,
         keys: Keys,
         tls: Option<&Tls>,
-        limits: DoorLimits,
+        options: DoorOptions,
     ) -> Result<Self> {
         let metrics = Arc::new(Metrics::default());
         let pages =
-            StatusPages::new(Arc::clone(&volume), Arc::clone(&metrics), limits.has_public_pages);
-        let memory = TransferMemory::new(limits.memory, &volume)?;
+            StatusPages::new(Arc::clone(&volume), Arc::clone(&metrics), options.has_public_pages);
+        let memory = TransferMemory::new(options.memory, &volume)?;
         let mut builder = S3ServiceBuilder::new(Store::new(volume, keys.clone(), memory));
         builder.set_access(keys.clone());
         // If signatures were not checked, s3s would not ask which operations are allowed.
         builder.set_auth(keys);
+        let domain = Domain::new(options.domain.as_deref());
+        builder.set_host(domain.clone());
         Ok(Self {
-            door: Arc::new(Door { service: builder.build(), pages, metrics }),
+            door: Arc::new(Door { service: builder.build(), domain, pages, metrics }),
             tls: tls.map(Tls::acceptor).transpose()?,
-            connections: Arc::new(Semaphore::new(allowed_connections(limits.connections))),
+            connections: Arc::new(Semaphore::new(allowed_connections(options.connections))),
             patience: PATIENCE,
         })
     }
@@ -371,9 +390,10 @@ impl Visit {
         pass_over_unreadable(query.as_deref(), request.headers_mut());
         let is_local = peer.ip().to_canonical().is_loopback() && !is_forwarded(request.headers());
         let form = refused_form(&method, request.headers());
+        let is_page = path.starts_with("/-/") && door.bucket_of_host(&request).is_none();
         let (request, arrival) = arriving(request, patience);
         let answered = match form {
-            _ if path.starts_with("/-/") => Ok(door.pages.answer(&path, is_local).await),
+            _ if is_page => Ok(door.pages.answer(&path, is_local).await),
             Some(refused) => {
                 refused.to_http_response().map_err(|error| HttpError::new(error.into()))
             }
@@ -430,7 +450,7 @@ mod tests {
         let code = paritas::Code::new(&"2+1".parse().unwrap()).unwrap();
         let setup = Setup::new("0".repeat(32), code, (0..3).map(node).collect());
         let volume = Arc::new(Volume::new(setup).unwrap());
-        let gateway = Gateway::new(volume, Keys::open(), None, DoorLimits::default()).unwrap();
+        let gateway = Gateway::new(volume, Keys::open(), None, DoorOptions::default()).unwrap();
         let place = ConnectionPlace::new(leaving.subscribe(), None);
         gateway.visit(([127, 0, 0, 1], 9).into(), place)
     }

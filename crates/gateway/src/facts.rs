@@ -21,6 +21,8 @@ pub const TAGS: &str = "tags";
 /// `FULL_OBJECT`.
 pub const CHECKSUM_TYPE: &str = "checksum-type";
 const EXPIRES: &str = "expires";
+/// The type of content that S3 states for an object of which none is known.
+pub const UNKNOWN_TYPE: &str = "binary/octet-stream";
 /// Begins the notes of the user's metadata.
 const META: &str = "x-amz-meta-";
 /// The most bytes of the user's metadata, as in S3.
@@ -102,7 +104,8 @@ macro_rules! answer_headers {
         $output.content_disposition = headers.content_disposition;
         $output.content_encoding = headers.content_encoding;
         $output.content_language = headers.content_language;
-        $output.content_type = headers.content_type;
+        $output.content_type =
+            headers.content_type.or_else(|| Some($crate::facts::UNKNOWN_TYPE.to_owned()));
         $output.expires = headers.expires;
         $output.metadata = headers.metadata;
         answer_whole!($output, $crate::facts::checksum_of($notes));

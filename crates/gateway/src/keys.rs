@@ -19,16 +19,15 @@ use s3s::auth::{S3Auth, SecretKey};
 use s3s::{S3Result, s3_error};
 use serde::Deserialize;
 
-use crate::demands::{expect_offered, has_old_signature};
+use crate::demands::{expect_of_all_buckets, expect_offered, has_old_signature};
 
 /// The fewest characters of a secret.
 const SHORTEST_SECRET: usize = 16;
 /// The operations that change nothing.
-const READING: [&str; 12] = [
+const READING: [&str; 11] = [
     "GetObject",
     "HeadObject",
     "GetObjectTagging",
-    "GetObjectAttributes",
     "ListObjects",
     "ListObjectsV2",
     "ListBuckets",
@@ -169,6 +168,9 @@ impl S3Access for Keys {
             return Err(s3_error!(InvalidRequest, "sign with AWS4-HMAC-SHA256"));
         }
         expect_offered(context.method(), context.uri().query(), context.headers())?;
+        if context.s3_path().is_root() {
+            expect_of_all_buckets(context.uri().query())?;
+        }
         let key = context.credentials().map(|credentials| credentials.access_key.as_str());
         let bucket = context.s3_path().get_bucket_name();
         match self.refusal(key, bucket, context.s3_op().name()) {

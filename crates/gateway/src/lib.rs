@@ -7,8 +7,8 @@
 //!
 //! The way of a request: `door` takes connections and bounds them, and `patience` tells when a
 //! client is given up; `arrival` has the bodies on their way in, `chunks` their framing; the
-//! adapter s3s checks signatures and reads requests; `keys` says what a key opens, and `demands`
-//! what is offered; `store` hands the operation to `objects`, `listing` or `uploads`; these call
+//! adapter s3s checks signatures and reads requests, for the bucket that `host` or the path names;
+//! `keys` says what a key opens, and `demands` what is offered; `store` hands the operation to `objects`, `listing` or `uploads`; these call
 //! the volume, with `body` between the connection and the volume's threads. `facts` is what S3 says
 //! of an object beside its bytes, as the notes of its manifest keep it.
 //!
@@ -28,6 +28,7 @@ mod facts;
 mod findings;
 mod headers;
 mod held;
+mod host;
 mod judge;
 mod keys;
 mod listing;
@@ -42,6 +43,6 @@ mod traffic;
 mod uploads;
 mod whole;
 
-pub use door::{DoorLimits, Gateway, Tls};
+pub use door::{DoorOptions, Gateway, Tls};
 pub use findings::UpkeepFindings;
 pub use keys::Keys;

@@ -14,6 +14,7 @@ use crate::conditions::Conditions;
 use crate::continued::{ListPlace, ListedKeys};
 use crate::errors::told;
 use crate::facts::{ObjectFacts, timestamp};
+use crate::judge::{hex, unhex};
 use crate::names;
 use crate::store::Store;
 
@@ -156,9 +157,7 @@ impl Store {
                 false => _ = keys.insert(key, found),
             }
         }
-        let mut listed = ListedKeys::of(overview, begun);
-        listed.keys = keys;
-        Ok(listed)
+        Ok(ListedKeys::of(keys, overview, begun))
     }
 
     /// Asks again about the names that this gateway has changed since keys were listed. Returns
@@ -335,9 +334,12 @@ impl Store {
 
     pub async fn make_bucket(&self, bucket: &str) -> S3Result<S3Response<CreateBucketOutput>> {
         let name = names::bucket(bucket)?;
-        if self.volume.find(&name, GetOptions::default()).await.is_err() {
-            let put = self.volume.put(&name, Cursor::new(Vec::new()), PutOptions::default());
-            put.await.map_err(|error| told(&error))?;
+        match self.volume.find(&name, GetOptions::default()).await {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let put = self.volume.put(&name, Cursor::new(Vec::new()), PutOptions::default());
+                put.await.map_err(|error| told(&error))?;
+            }
+            found => _ = found.map_err(|error| told(&error))?,
         }
         let location = Some(format!("/{bucket}"));
         Ok(S3Response::new(CreateBucketOutput { location }))
@@ -345,12 +347,10 @@ impl Store {
 
     pub async fn remove_bucket(&self, bucket: &str) -> S3Result<()> {
         let name = names::bucket(bucket)?;
-        let listing =
-            self.volume.list(&format!("{bucket}/")).await.map_err(|error| told(&error))?;
-        if listing.objects.is_empty() {
-            return Err(s3_error!(NoSuchBucket, "there is no bucket {bucket}"));
-        }
-        if listing.objects.keys().any(|found| *found != name) {
+        self.forget_bucket(bucket);
+        self.expect_bucket(bucket).await?;
+        let others = self.volume.has_any(&format!("{bucket}/"), Some(&name)).await;
+        if others.map_err(|error| told(&error))? {
             return Err(s3_error!(BucketNotEmpty, "the bucket {bucket} has objects"));
         }
         self.volume.remove(&name).await.map_err(|error| told(&error))?;
@@ -415,12 +415,10 @@ fn is_passing(error: &paritas_volume::Error) -> bool {
 
 /// Returns the token that stands for the last key of a page.
 fn token_of(last: &str) -> String {
-    crate::judge::hex(last.as_bytes())
+    hex(last.as_bytes())
 }
 
 fn token_text(token: &str) -> S3Result<String> {
-    let byte = |at: usize| u8::from_str_radix(token.get(at..at + 2)?, 16).ok();
-    let bytes: Option<Vec<u8>> = (0..token.len()).step_by(2).map(byte).collect();
-    let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
+    let text = unhex(token).and_then(|bytes| String::from_utf8(bytes).ok());
     text.ok_or_else(|| s3_error!(InvalidArgument, "the continuation token is none of ours"))
 }

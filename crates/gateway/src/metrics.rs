@@ -55,6 +55,7 @@ pub struct OfWork {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
 pub enum WaitingWork {
     Owed,
+    Lost,
     Backlog,
 }
 
@@ -147,7 +148,7 @@ mod tests {
         metrics.nodes_up.get_or_create(&node).set(1);
         metrics.nodes_answer.get_or_create(&node).set(1.0);
         metrics.nodes_free.get_or_create(&node).set(1);
-        for work in [WaitingWork::Owed, WaitingWork::Backlog] {
+        for work in [WaitingWork::Owed, WaitingWork::Lost, WaitingWork::Backlog] {
             metrics.waiting.get_or_create(&OfWork { work }).set(1);
         }
         let text = metrics.text();
@@ -165,7 +166,9 @@ mod tests {
         let first = rows.filter_map(|row| row.split('|').nth(1));
         let told = first.flat_map(|names| names.split('`').skip(1).step_by(2)).map(str::to_owned);
         assert_eq!(names, told.collect());
-        assert!(text.contains("work=\"Owed\"") && text.contains("work=\"Backlog\""), "{text}");
+        for work in ["Owed", "Lost", "Backlog"] {
+            assert!(text.contains(&format!("work=\"{work}\"")), "{text}");
+        }
     }
 
     #[test]

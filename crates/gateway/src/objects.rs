@@ -151,14 +151,6 @@ impl Store {
         if input.checksum_mode.is_none() || bytes != (0..facts.length) {
             answer_whole!(output, dto::Checksum::default());
         }
-        let answered = [
-            (&mut output.cache_control, input.response_cache_control),
-            (&mut output.content_disposition, input.response_content_disposition),
-            (&mut output.content_encoding, input.response_content_encoding),
-            (&mut output.content_language, input.response_content_language),
-            (&mut output.content_type, input.response_content_type),
-        ];
-        answered.into_iter().for_each(|(kept, asked)| *kept = asked.or(kept.take()));
         Ok((found, bytes, output))
     }
 
@@ -218,6 +210,16 @@ impl Store {
         if input.checksum_mode.is_none() {
             answer_whole!(output, dto::Checksum::default());
         }
+        // The adapter does this for GET alone.
+        let answered = [
+            (&mut output.cache_control, input.response_cache_control),
+            (&mut output.content_disposition, input.response_content_disposition),
+            (&mut output.content_encoding, input.response_content_encoding),
+            (&mut output.content_language, input.response_content_language),
+            (&mut output.content_type, input.response_content_type),
+        ];
+        answered.into_iter().for_each(|(kept, asked)| *kept = asked.or(kept.take()));
+        output.expires = input.response_expires.or(output.expires);
         Ok(S3Response::new(output))
     }
 
@@ -277,7 +279,27 @@ impl Store {
             return Err(s3_error!(PreconditionFailed));
         }
         let notes = copied_notes(found.notes(), &mut input)?;
-        self.rewrite(name, found, notes).await
+        match found.name() == name {
+            true => self.renote(found, notes, None).await,
+            false => self.rewrite(name, found, notes).await,
+        }
+    }
+
+    /// Gives an object other notes in its own place. `created` is when it counts as written, if
+    /// that is not now. If somebody replaces or removes the object meanwhile, that counts.
+    async fn renote(
+        &self,
+        found: FoundObject,
+        mut notes: Notes,
+        created: Option<u64>,
+    ) -> S3Result<ObjectFacts> {
+        let (name, etag) = (found.name().clone(), ObjectFacts::of(&found).etag);
+        notes.insert(ETAG.to_owned(), etag.clone());
+        let _room = self.memory.take_for_copy(found.length()).await;
+        let renoted = self.volume.renote(found, &notes, created).await;
+        let report = renoted.map_err(|error| told(&error))?;
+        self.continuations.note_change(&name);
+        Ok(self.keep_new(&report, &etag))
     }
 
     /// Writes the bytes of an object under a name, with these notes. The ETag of an object in
@@ -316,21 +338,15 @@ impl Store {
         }
     }
 
-    /// Gives an object other tags. If somebody replaces or removes the object meanwhile, that
-    /// counts, and the next object of this name gets the tags.
+    /// Gives an object other tags. If somebody replaces the object meanwhile, the new one gets
+    /// them.
     pub async fn set_tags(&self, bucket: &str, key: &str, tags: Option<String>) -> S3Result<()> {
         let set = || async {
-            let name = self.name_of(bucket, key).await?;
             let found = self.object(bucket, key).await?;
-            let mut notes = found.notes().clone();
+            let (mut notes, created) = (found.notes().clone(), found.created());
             notes.remove(TAGS);
             notes.extend(tags.clone().map(|tags| (TAGS.to_owned(), tags)));
-            let etag = ObjectFacts::of(&found).etag;
-            let _room = self.memory.take_for_copy(found.length()).await;
-            let report = self.volume.renote(found, &notes).await.map_err(|error| told(&error))?;
-            self.keep_new(&report, &etag);
-            self.continuations.note_change(&name);
-            Ok(())
+            self.renote(found, notes, Some(created)).await.map(drop)
         };
         unless_overtaken(set).await
     }

@@ -109,7 +109,11 @@ impl VolumeLook {
                 }
                 status
             }
-            _ => Arc::clone(self).again().await,
+            // The look continues if a balancer does not wait for it, so that a later one has it.
+            _ => {
+                let look = tokio::spawn(Arc::clone(self).again()).await;
+                look.unwrap_or_else(|error| Err(format!("looking at the volume: {error}")))
+            }
         }
     }
 
@@ -134,9 +138,11 @@ impl VolumeLook {
 
     fn count(&self, status: &VolumeStatus) {
         status.nodes.iter().for_each(|node| self.count_node(node));
-        for (work, waiting) in
-            [(WaitingWork::Owed, &status.owed), (WaitingWork::Backlog, &status.backlog)]
-        {
+        for (work, waiting) in [
+            (WaitingWork::Owed, &status.owed),
+            (WaitingWork::Lost, &status.lost),
+            (WaitingWork::Backlog, &status.backlog),
+        ] {
             self.metrics.waiting.get_or_create(&OfWork { work }).set(waiting.objects as i64);
         }
     }
@@ -187,9 +193,11 @@ fn overview_of(status: &VolumeStatus) -> String {
         page += &format!("<section>{heading}<ul>{list}</ul></section>");
     }
     page += "</div><h2>Upkeep</h2><dl>";
-    for (work, waiting) in
-        [("owed to repair", &status.owed), ("waiting for promotion", &status.backlog)]
-    {
+    for (work, waiting) in [
+        ("owed to repair", &status.owed),
+        ("lost when they were last repaired", &status.lost),
+        ("waiting for promotion", &status.backlog),
+    ] {
         let oldest = waiting
             .oldest_seconds
             .map_or(String::new(), |seconds| format!(", the oldest since {}", minutes(seconds)));

@@ -2,7 +2,8 @@
 //!
 //! A put or a get takes memory for the bytes that are on their way, at most what the volume file
 //! allows (`limits.memory`). A gateway moves many objects at a time, so each transfer waits, first
-//! come first served, until there is room for it.
+//! come first served, until there is room for it. Large ones share three quarters of the memory, so
+//! that small ones find room while clients on slow links take large objects.
 
 use std::sync::Arc;
 
@@ -16,13 +17,19 @@ const USUAL: u64 = 4 << 30;
 /// The most transfers at a time, however small they are. Each of them may keep a thread waiting for
 /// its client, and the threads that read and write folders come from the same pool of 512.
 const MOST_TRANSFERS: u32 = 256;
+/// A transfer is large if it takes more than this part of the memory.
+const LARGE: u32 = 64;
 /// Memory that a transfer takes beside the bytes of its object.
 const OVERHEAD: u64 = 256 << 10;
 
 /// The memory that transfers share, in units of a KiB.
 pub(crate) struct TransferMemory {
     free: Arc<Semaphore>,
+    /// What large transfers may still take of it.
+    free_for_large: Arc<Semaphore>,
     total: u32,
+    /// The most that large transfers take together.
+    most_large: u32,
     /// The most bytes that one transfer takes.
     most: u64,
     /// Bytes on the way for each byte of an object.
@@ -32,7 +39,8 @@ pub(crate) struct TransferMemory {
 /// The part of the memory that transfers hold. It is free again when all clones are dropped.
 #[derive(Clone)]
 pub(crate) struct TransferRoom(
-    #[expect(dead_code, reason = "holds its part")] Arc<OwnedSemaphorePermit>,
+    #[expect(dead_code, reason = "holds its parts")]
+    Arc<(Option<OwnedSemaphorePermit>, OwnedSemaphorePermit)>,
 );
 
 impl TransferMemory {
@@ -54,8 +62,15 @@ impl TransferMemory {
         let total = u32::try_from(bytes >> 10).unwrap_or(u32::MAX).max(MOST_TRANSFERS);
         let (files, needed) = (volume.shards_at(1), volume.shards_needed().max(1));
         let factor = 1 + files.div_ceil(needed) as u64;
-        let free = Arc::new(Semaphore::new(total as usize));
-        Ok(Self { free, total, most, factor })
+        Ok(Self::of(total, most, factor))
+    }
+
+    fn of(total: u32, most: u64, factor: u64) -> Self {
+        let one = u32::try_from(most >> 10).unwrap_or(u32::MAX);
+        let most_large = (total - total / 4).max(one.min(total));
+        let [free, free_for_large] =
+            [total, most_large].map(|units| Arc::new(Semaphore::new(units as usize)));
+        Self { free, free_for_large, total, most_large, most, factor }
     }
 
     /// Waits until there is room for a transfer of this many bytes, or of any number of bytes.
@@ -69,9 +84,16 @@ impl TransferMemory {
     }
 
     async fn take_for(&self, transfers: u32, length: Option<u64>) -> TransferRoom {
-        let units = self.units(length).saturating_mul(transfers).min(self.total);
-        let taken = Arc::clone(&self.free).acquire_many_owned(units).await;
-        TransferRoom(Arc::new(taken.expect("the semaphore is never closed")))
+        let units = self.units(length).saturating_mul(transfers).min(self.most_large);
+        let take = async |of: &Arc<Semaphore>| {
+            let taken = Arc::clone(of).acquire_many_owned(units).await;
+            taken.expect("the semaphore is never closed")
+        };
+        let of_large = match units > self.total / LARGE {
+            true => Some(take(&self.free_for_large).await),
+            false => None,
+        };
+        TransferRoom(Arc::new((of_large, take(&self.free).await)))
     }
 
     fn units(&self, length: Option<u64>) -> u32 {
@@ -88,28 +110,40 @@ mod tests {
     use super::*;
     use futures::FutureExt;
 
-    fn memory(total: u32, most: u64) -> TransferMemory {
-        TransferMemory { free: Arc::new(Semaphore::new(total as usize)), total, most, factor: 3 }
+    fn small(memory: &TransferMemory) -> usize {
+        let rooms: Vec<Option<TransferRoom>> =
+            (0..300).map(|_| memory.take(Some(1)).now_or_never()).collect();
+        rooms.iter().flatten().count()
     }
 
     #[test]
     fn transfers_wait_until_there_is_room() {
-        let memory = memory(1 << 20, 256 << 20);
+        let memory = TransferMemory::of(1 << 20, 256 << 20, 3);
         let rooms: Vec<TransferRoom> =
-            (0..4).map(|_| memory.take(Some(1 << 40)).now_or_never().unwrap()).collect();
-        assert!(memory.take(Some(0)).now_or_never().is_none());
+            (0..3).map(|_| memory.take(Some(1 << 40)).now_or_never().unwrap()).collect();
+        assert!(memory.take(Some(1 << 40)).now_or_never().is_none());
         let copy = rooms[0].clone();
         drop(rooms);
         assert!(memory.take_for_copy(1 << 40).now_or_never().is_some());
         drop(copy);
-        let small: Vec<Option<TransferRoom>> =
-            (0..300).map(|_| memory.take(Some(1)).now_or_never()).collect();
-        assert_eq!(small.iter().flatten().count(), MOST_TRANSFERS as usize);
+        assert_eq!(small(&memory), MOST_TRANSFERS as usize);
+    }
+
+    /// Clients on slow links may hold them for hours.
+    #[test]
+    fn large_transfers_leave_room_for_small_ones() {
+        let memory = TransferMemory::of(4 << 20, 256 << 20, 3);
+        let large: Vec<Option<TransferRoom>> =
+            (0..20).map(|_| memory.take(None).now_or_never()).collect();
+        assert_eq!(large.iter().flatten().count(), 12);
+        assert_eq!(small(&memory), MOST_TRANSFERS as usize / 4);
+        let least = TransferMemory::of(256 << 10, 256 << 20, 3);
+        assert!(least.take(None).now_or_never().is_some(), "one put has room in any case");
     }
 
     #[test]
     fn room_follows_the_length_up_to_what_a_transfer_may_take() {
-        let memory = memory(4 << 20, 256 << 20);
+        let memory = TransferMemory::of(4 << 20, 256 << 20, 3);
         assert_eq!(memory.units(Some(10 << 20)), (30 << 10) + 256);
         assert_eq!(memory.units(Some(1)), (4 << 20) / MOST_TRANSFERS);
         assert_eq!(memory.units(Some(u64::MAX)), 256 << 10);

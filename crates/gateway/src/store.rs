@@ -79,8 +79,8 @@ impl Store {
         let is_there = match self.volume.find(&names::bucket(bucket)?, GetOptions::default()).await
         {
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                let listing = self.volume.list(&format!("{bucket}/")).await;
-                !listing.map_err(|error| told(&error))?.objects.is_empty()
+                let any = self.volume.has_any(&format!("{bucket}/"), None).await;
+                any.map_err(|error| told(&error))?
             }
             found => found.map(|_| true).map_err(|error| told(&error))?,
         };

@@ -13,7 +13,7 @@ use crate::facts::{
     CHECKSUM_TYPE, ETAG, ObjectFacts, answer_checksums, answer_whole, beside, checksum_of,
     kept_headers, notes_of, timestamp,
 };
-use crate::judge::{ExpectedBody, Received, hex};
+use crate::judge::{ExpectedBody, Received, hex, unhex};
 use crate::listing::ListQuestion;
 use crate::names;
 use crate::objects::{body_origin, checksum_in, expected_body};
@@ -416,9 +416,7 @@ fn chosen<'s>(
         let stored = stored.iter().rev().find(is_it).ok_or_else(missing)?;
         let etag = etag_of(stored);
         pieces.last().map_or(Ok(()), |last| expect_next(&last.piece, number))?;
-        let digits =
-            (0..etag.len() / 2).map(|at| u8::from_str_radix(&etag[2 * at..2 * at + 2], 16));
-        hasher.update(digits.collect::<Result<Vec<u8>, _>>().map_err(|_| missing())?);
+        hasher.update(unhex(etag).ok_or_else(missing)?);
         pieces.push(stored);
     }
     match pieces.is_empty() {

@@ -348,6 +348,8 @@ pub struct VolumeStatusLine {
     pub nodes: Vec<NodeStatusEntry>,
     /// The objects that wait for repair, because some of their files are not where they belong.
     pub owed: WaitingEntry,
+    /// The objects that a repair could not make whole.
+    pub lost: WaitingEntry,
     /// The objects that wait for a later stage of their code.
     pub backlog: WaitingEntry,
     /// The progress of the scrub.

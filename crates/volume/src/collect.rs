@@ -12,7 +12,7 @@ use crate::cluster::Cluster;
 use crate::files::delete_object;
 use crate::list::manifests;
 use crate::members::{CLOCK, ClusterNode};
-use crate::names::{self, BACKLOG, MANIFESTS, OBJECTS, OBJECTS_2, OWED};
+use crate::names::{self, BACKLOG, LOST, MANIFESTS, OBJECTS, OBJECTS_2, OWED};
 use crate::node::{Entry, Node, is_abandoned};
 use crate::outside::block;
 use crate::protocol::Census;
@@ -84,7 +84,7 @@ async fn count_on(node: ClusterNode<'_>) -> Result<NodeHoldings> {
     storage.sweep(ORPHAN_AGE).await?;
     let now = node.clock().await?;
     let mut files = Vec::new();
-    for folder in [OBJECTS, OBJECTS_2, names::RUNNING, OWED, BACKLOG] {
+    for folder in [OBJECTS, OBJECTS_2, names::RUNNING, OWED, LOST, BACKLOG] {
         let mut entries = storage.list(folder);
         while let Some(entry) = entries.next().await {
             let entry = entry?;

@@ -385,7 +385,8 @@ pub(crate) async fn delete_object(
         paths.push(entry?.path);
     }
     let has_folder = !paths.is_empty();
-    paths.extend([names::RUNNING, names::OWED, names::BACKLOG].map(|f| names::mark(f, object)));
+    let hints = [names::RUNNING, names::OWED, names::LOST, names::BACKLOG];
+    paths.extend(hints.map(|folder| names::mark(folder, object)));
     paths.push(names::claim(object));
     let deleted = join_all(paths.iter().map(|path| storage.delete(path))).await;
     deleted.into_iter().collect::<Result<()>>()?;

@@ -102,7 +102,8 @@ impl FoundObject {
         }
     }
 
-    pub(crate) fn name(&self) -> &ObjectName {
+    /// Returns the name of the object.
+    pub fn name(&self) -> &ObjectName {
         &self.manifest.name
     }
 

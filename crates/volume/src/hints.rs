@@ -9,6 +9,7 @@ use paritas_store::error::Result;
 
 use crate::clock::now;
 use crate::cluster::Cluster;
+use crate::files::ask_in_turn;
 use crate::names::{self, ObjectName};
 use crate::node::Mode;
 use crate::protocol::NodeIndex;
@@ -41,6 +42,11 @@ impl<'a> FolderHints<'a> {
         Self { cluster, folder: names::OWED }
     }
 
+    /// The hints about objects that a repair could not make whole.
+    pub fn lost(cluster: &'a Cluster) -> Self {
+        Self { cluster, folder: names::LOST }
+    }
+
     /// The hints about objects that wait for a later stage.
     pub fn backlog(cluster: &'a Cluster) -> Self {
         Self { cluster, folder: names::BACKLOG }
@@ -70,6 +76,15 @@ impl<'a> FolderHints<'a> {
     ) -> Result<()> {
         let path = names::mark(self.folder, object);
         self.cluster.node(node).write(&path, text(name).into(), Mode::Replace).await
+    }
+
+    /// Whether a node may have a hint about an object: one has it, or does not tell.
+    pub async fn may_be_left(self, object: ObjectId) -> bool {
+        let path = names::mark(self.folder, object);
+        let nodes: Vec<NodeIndex> = self.cluster.nodes().collect();
+        let ask = async |node| self.cluster.node(node).stat(&path).await;
+        let is_there = |found: Result<_>| (!matches!(found, Ok(None))).then_some(());
+        ask_in_turn(nodes, ask, is_there).await.is_some()
     }
 
     /// Removes a hint about an object from all nodes that answer.

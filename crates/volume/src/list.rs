@@ -7,7 +7,8 @@ use futures::stream::{self, StreamExt};
 use paritas_store::error::{Error, ErrorKind, Result};
 
 use crate::cluster::Cluster;
-use crate::files::{NameFiles, VersionOrigin};
+use crate::files::{NameFiles, VersionOrigin, ask_in_turn};
+use crate::find::FindJob;
 use crate::flaw::{Flaw, told};
 use crate::found::GetOptions;
 use crate::names::{self, ObjectName, PathName};
@@ -16,6 +17,9 @@ use crate::shortened::Shortened;
 
 /// Number of manifests that are read side by side.
 const AT_ONCE: usize = 64;
+
+/// Number of names that are looked for before all are listed.
+const TRIED: usize = 8;
 
 /// All objects of a volume, or those whose names begin with a prefix.
 #[derive(Debug, Clone, Default)]
@@ -123,6 +127,46 @@ impl<'a> ListJob<'a> {
         }
         let objects = found.objects(self.prefix).map(|(name, listed)| (name.clone(), listed));
         Ok(Listing { objects: objects.collect(), flaws: found.flaws, is_sure })
+    }
+
+    /// Whether there is an object other than `except`. Mostly the first names that a node lists
+    /// tell. If all of them were removed, everything is listed.
+    pub async fn finds_any(self, except: Option<&ObjectName>) -> Result<bool> {
+        let nodes: Vec<NodeIndex> = self.cluster.nodes().collect();
+        let first = |node| self.first_names(node, except);
+        let names = ask_in_turn(nodes, first, Result::ok).await.unwrap_or_default();
+        for name in &names {
+            match FindJob::of(self.cluster, name).run().await {
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                found => return found.map(|_| true),
+            }
+        }
+        let all = self.run(GetOptions::default()).await?.objects;
+        Ok(all.keys().any(|name| Some(name) != except))
+    }
+
+    /// Returns the first names that a node lists, other than `except`.
+    async fn first_names(
+        self,
+        node: NodeIndex,
+        except: Option<&ObjectName>,
+    ) -> Result<BTreeSet<ObjectName>> {
+        self.cluster.expect_ready(node).await?;
+        let folder = names::folder_above(self.prefix);
+        let mut entries = self.cluster.node(node).list(&folder);
+        let mut found = BTreeSet::new();
+        while found.len() < TRIED
+            && let Some(entry) = entries.next().await
+        {
+            // Whether a shortened name begins with the prefix is not told by its path.
+            let Some((PathName::Whole(name), _)) = names::parse_manifest(&entry?.path) else {
+                continue;
+            };
+            if name.as_str().starts_with(self.prefix) && Some(&name) != except {
+                found.insert(name);
+            }
+        }
+        Ok(found)
     }
 
     /// Lists all versions. Too few answers are an error.

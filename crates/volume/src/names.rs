@@ -50,6 +50,8 @@ pub const OBJECTS_2: &str = "objects2/";
 pub const RUNNING: &str = "running/";
 /// Folder of hints, one for each object with misplaced files. Ends in `/`.
 pub const OWED: &str = "owed/";
+/// The folder of hints about objects that a repair could not make whole.
+pub const LOST: &str = "lost/";
 /// Folder of hints, one for each object that waits for its next stage. Ends in `/`.
 pub const BACKLOG: &str = "backlog/";
 /// The end of the names of claims. They are in the same folder as these hints.

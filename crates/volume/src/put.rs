@@ -628,7 +628,9 @@ impl<'a> Hands for PutHands<'a> {
         let work = async move {
             let storage = files.cluster.writable(action.node).await?;
             pulse.expect()?;
-            record.map_or(Ok(()), |record| record.end())?;
+            if let Some(record) = record {
+                block("ending the record of the put", move || record.end()).await??;
+            }
             if waits {
                 let path = names::mark(names::BACKLOG, listed.version.object);
                 // A hint; without it, repair finds the object.

@@ -77,9 +77,11 @@ pub(crate) async fn renote(
     cluster: &Cluster,
     object: FoundObject,
     notes: &Notes,
+    created: Option<u64>,
 ) -> Result<PutReport> {
     let (name, old) = (&object.name().clone(), object.listed());
-    let job = in_place_of(cluster, name, &object, notes)?;
+    let mut job = in_place_of(cluster, name, &object, notes)?;
+    job.options.created = created;
     let done = match object.upload().zip(object.pieces()) {
         Some((upload, pieces)) => {
             job.run_in_pieces(upload, pieces.to_vec()).await.map_err(Error::from)

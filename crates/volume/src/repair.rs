@@ -79,10 +79,12 @@ impl NameRepair<'_> {
         let manifests = hands.manifests_written;
         match outcome {
             RepairOutcome::Repaired { listed, stored, stage, is_owed } => {
-                if let Some(bytes) = hands.manifests.get(&listed.version)
-                    && !self.has_pieces(listed, bytes).await?
-                {
-                    return Ok(None);
+                if let Some(bytes) = hands.manifests.get(&listed.version) {
+                    match self.has_pieces(listed, bytes).await {
+                        Ok(true) => {}
+                        Ok(false) => return Ok(None),
+                        Err(error) => return Err(self.lost(listed, error).await),
+                    }
                 }
                 let is_removed = listed.kind == VersionKind::Removed;
                 let NameHands { files, object, log, is_deep, .. } = hands;
@@ -97,10 +99,25 @@ impl NameRepair<'_> {
             }
             RepairOutcome::Superseded => Ok(None),
             RepairOutcome::Unreadable(listed) => {
-                Err(unreadable(self.files, listed, &hands.log.flaws).await)
+                let error = unreadable(self.files, listed, &hands.log.flaws).await;
+                Err(self.lost(listed, error).await)
+            }
+            RepairOutcome::TooFewParts(listed) => {
+                let error = unrepaired(name, &outcome, &hands.log.flaws);
+                Err(self.lost(listed, error).await)
             }
             failed => Err(unrepaired(name, &failed, &hands.log.flaws)),
         }
+    }
+
+    /// Leaves a hint about an object that is lost, so that the status shows it. Returns the error
+    /// that tells it.
+    async fn lost(&self, listed: Listed, error: Error) -> Error {
+        if error.kind() == ErrorKind::TooFewShards {
+            let NameFiles { cluster, name } = self.files;
+            FolderHints::lost(cluster).leave(listed.version.object, name).await;
+        }
+        error
     }
 
     /// Looks for the pieces of a version, if it has any.
@@ -161,6 +178,10 @@ impl RepairRest<'_> {
         match is_owed {
             true => FolderHints::owed(cluster).leave(self.id, name).await,
             false => FolderHints::owed(cluster).remove(self.id).await,
+        }
+        // Damage that made the object lost may be one that only a deep look finds.
+        if self.is_deep {
+            FolderHints::lost(cluster).remove(self.id).await;
         }
         // All parts that a promotion had added may have been lost, or the hint may have been.
         if self.has_stage_after() {

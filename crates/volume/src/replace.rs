@@ -21,7 +21,7 @@ use crate::hints::FolderHints;
 use crate::list::ListJob;
 use crate::manifest::Body;
 use crate::names::{
-    BACKLOG, MANIFESTS, OBJECTS, OBJECTS_2, OWED, ObjectName, READY, RUNNING, SCRUB,
+    BACKLOG, LOST, MANIFESTS, OBJECTS, OBJECTS_2, OWED, ObjectName, READY, RUNNING, SCRUB,
 };
 use crate::node::{Mode, is_of_probe, tells_cases};
 use crate::protocol::{Listed, NodeIndex, View};
@@ -130,7 +130,7 @@ impl FillJob<'_> {
     /// Refuses a place that has files of something else. Removes what an interrupted call left.
     async fn expect_new(&self) -> Result<()> {
         let storage = self.cluster.node(self.node);
-        let folders = [MANIFESTS, OBJECTS, OBJECTS_2, OWED, BACKLOG, RUNNING];
+        let folders = [MANIFESTS, OBJECTS, OBJECTS_2, OWED, LOST, BACKLOG, RUNNING];
         let is_ours =
             |path: &str| path == SCRUB || folders.iter().any(|folder| path.starts_with(folder));
         let mut entries = storage.list("");

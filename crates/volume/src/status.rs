@@ -22,6 +22,9 @@ pub struct VolumeStatus {
     pub tolerance: usize,
     /// The objects with misplaced files.
     pub owed: Waiting,
+    /// The objects of which too few shards were whole when a repair looked. A deep repair that
+    /// makes an object whole takes it off this list.
+    pub lost: Waiting,
     /// The objects that wait for a later stage of their code.
     pub backlog: Waiting,
     /// How far the scrub is.
@@ -90,9 +93,10 @@ impl StatusJob<'_> {
         }
         // Each request to a node that does not answer would wait for its time limit again.
         let owed = FolderHints::owed(cluster).collect(&usable).await;
+        let lost = FolderHints::lost(cluster).collect(&usable).await;
         let backlog = FolderHints::backlog(cluster).collect(&usable).await;
         let scrub = Cursor::newest(cluster, &usable).await.status;
-        Ok(VolumeStatus { nodes, tolerance: cluster.tolerance(), owed, backlog, scrub })
+        Ok(VolumeStatus { nodes, tolerance: cluster.tolerance(), owed, lost, backlog, scrub })
     }
 }
 

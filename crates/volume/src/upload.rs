@@ -295,7 +295,7 @@ impl<'v> UploadsJob<'v> {
     /// for a week. Returns the number of those whose pieces were removed.
     ///
     /// # Errors
-    /// If the record of an upload cannot be read; the others have been collected then.
+    /// If an upload cannot be read or removed; the others have been collected then.
     pub async fn collect(self) -> Result<usize> {
         // The pieces are listed first: the records of what is stored later are there already.
         let mut last: BTreeMap<String, u64> = BTreeMap::new();
@@ -304,12 +304,15 @@ impl<'v> UploadsJob<'v> {
             let time = last.entry(id.to_owned()).or_default();
             *time = (*time).max(listed.version.generation);
         }
-        let (mut removed, mut known) = (0, BTreeSet::new());
+        let (mut removed, mut known, mut failed) = (0, BTreeSet::new(), None);
         let RecordedUploads { uploads, unreadable } = self.recorded(UPLOADS).await?;
         for mut upload in uploads {
             let time = last.remove(&upload.id).unwrap_or_default().max(upload.begun);
             if upload.record.is_over() || now().saturating_sub(time) > WEEK {
-                removed += usize::from(upload.end().await? == PieceFate::Removed);
+                match upload.end().await {
+                    Ok(fate) => removed += usize::from(fate == PieceFate::Removed),
+                    Err(error) => _ = failed.get_or_insert(error),
+                }
             }
             known.insert(upload.id);
         }
@@ -322,7 +325,8 @@ impl<'v> UploadsJob<'v> {
         self.remove_flags_without(&known).await?;
         last.retain(|_, time| now().saturating_sub(*time) > DAY);
         let removed = removed + self.collect_unrecorded(last.into_keys().collect()).await?;
-        unreadable.into_iter().next().map_or(Ok(removed), |(_, error)| Err(error))
+        let unreadable = unreadable.into_iter().map(|(_, error)| error).next();
+        unreadable.or(failed).map_or(Ok(removed), Err)
     }
 
     /// Removes the flags that do not count any more of uploads that have neither record nor piece.

@@ -15,6 +15,7 @@ use crate::flaw::Flaw;
 use crate::found::FoundObject;
 use crate::get::read_all;
 use crate::hands::NameLog;
+use crate::hints::FolderHints;
 use crate::list::ListJob;
 use crate::names::{self, ObjectName};
 use crate::overview::Overview;
@@ -293,7 +294,11 @@ impl VersionLook<'_> {
         // A node may have failed after it had told its versions.
         let manifests = Manifests { answered: manifests.answered.min(answered), ..manifests };
         let homes = files.cluster.spread(object.id, layout.code()).homes;
-        let found = FoundParts::new(&self.log, layout, &homes);
+        let mut found = FoundParts::new(&self.log, layout, &homes);
+        if self.has_lost_stages(object, found.stage).await {
+            let last = usize::from(layout.code().stages());
+            found = FoundParts::up_to(last, &self.log, layout, &homes);
+        }
         let state = self.state_of(&found, &manifests).await?;
         let lacking = manifests.lacking.iter();
         lacking.for_each(|&node| self.log.note(files.flaw(node, None, NO_MANIFEST)));
@@ -310,6 +315,19 @@ impl VersionLook<'_> {
             spare: spare.min(verdict.spare),
             ..verdict
         })
+    }
+
+    /// Whether the object had later stages than one of which parts were found: it does not wait for
+    /// them.
+    async fn has_lost_stages(&self, object: &ShardedObject, stage: usize) -> bool {
+        let (cluster, ends) = (self.files.cluster, stage_ends(object.layout.code()));
+        if stage == ends.len() || FolderHints::backlog(cluster).may_be_left(object.id).await {
+            return false;
+        }
+        // It may have been promoted since its parts were looked for.
+        let is_later = |part: &usize| *part >= ends[stage - 1];
+        let again = self.files.find_everywhere(object, false).await;
+        !again.iter().any(|node| node.failure.is_some() || node.whole.iter().any(is_later))
     }
 
     /// Returns the verdict as far as the manifests and the log tell it.
@@ -389,7 +407,13 @@ impl FoundParts {
         let last = (0..layout.part_count()).rev().find(was_there).unwrap_or(0);
         let ends = stage_ends(layout.code());
         let stage = ends.iter().position(|&end| last < end).unwrap_or(0) + 1;
-        let parts = 0..ends[stage - 1];
+        Self::up_to(stage, log, layout, homes)
+    }
+
+    /// Returns the parts up to a stage.
+    fn up_to(stage: usize, log: &NameLog, layout: &ObjectLayout, homes: &[NodeIndex]) -> Self {
+        let has = |part: &usize| log.whole.has(PartIndex(*part));
+        let parts = 0..stage_ends(layout.code())[stage - 1];
         let is_home = |part: usize| log.whole.has_on(PartIndex(part), homes[part]);
         let place = |part: usize| {
             let first = log.whole.of(PartIndex(part)).next()?;

@@ -280,14 +280,20 @@ impl Volume {
         ReencodeJob { cluster: &self.cluster, name }.run().await
     }
 
-    /// Gives an object other notes. Bytes, mode and time stay. If somebody replaces or removes the
-    /// object meanwhile, that counts.
+    /// Gives an object other notes. Bytes, mode and time stay. `created` is when it counts as
+    /// written, in seconds since the beginning of 1970, if that is not now. If somebody replaces or
+    /// removes the object meanwhile, that counts.
     ///
     /// # Errors
     /// If the notes have more than 16 KiB together ([`ErrorKind::Parameters`]), and as
     /// [`Volume::reencode`].
-    pub async fn renote(&self, object: FoundObject, notes: &Notes) -> Result<PutReport> {
-        renote(&self.cluster, object, notes).await
+    pub async fn renote(
+        &self,
+        object: FoundObject,
+        notes: &Notes,
+        created: Option<u64>,
+    ) -> Result<PutReport> {
+        renote(&self.cluster, object, notes, created).await
     }
 
     /// Lists the objects whose names begin with `prefix`, all of them if it is empty. The volume's
@@ -297,6 +303,15 @@ impl Volume {
     /// If too few nodes answered to be sure of what there is ([`ErrorKind::TooFewNodes`]).
     pub async fn list(&self, prefix: &str) -> Result<Listing> {
         self.list_with(prefix, GetOptions::default()).await
+    }
+
+    /// Whether there is an object whose name begins with `prefix`, other than `except`. This mostly
+    /// takes a few requests, however many objects there are.
+    ///
+    /// # Errors
+    /// As [`Self::list`] and [`Self::find`].
+    pub async fn has_any(&self, prefix: &str, except: Option<&ObjectName>) -> Result<bool> {
+        ListJob::of(&self.cluster, prefix).finds_any(except).await
     }
 
     /// Lists objects as [`Self::list`] does. If `options` allow stale results, too few answers are

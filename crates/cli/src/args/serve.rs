@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use paritas_gateway::DoorLimits;
+use paritas_gateway::DoorOptions;
 
 use crate::args::protect::parse_memory;
 use crate::args::volume::Background;
@@ -51,11 +51,16 @@ pub struct Serve {
     /// on.
     #[arg(long, num_args = 2, value_names = ["CERTIFICATE", "KEY"])]
     pub tls: Vec<PathBuf>,
+    /// The name of the gateway: requests to BUCKET.NAME are about the bucket.
+    ///
+    /// Without it, the bucket stands in the path (path style).
+    #[arg(long, value_name = "NAME")]
+    pub domain: Option<String>,
     /// Refuse whatever would change something.
     #[arg(long)]
     pub read_only: bool,
     /// The most connections at a time; others wait.
-    #[arg(long, value_name = "N", default_value_t = DoorLimits::CONNECTIONS, hide_short_help = true)]
+    #[arg(long, value_name = "N", default_value_t = DoorOptions::CONNECTIONS, hide_short_help = true)]
     pub connections: NonZeroUsize,
     /// The memory for all objects that are being sent and received; others wait.
     ///

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use paritas_gateway::{DoorLimits, Gateway, Keys, Tls, UpkeepFindings};
+use paritas_gateway::{DoorOptions, Gateway, Keys, Tls, UpkeepFindings};
 use paritas_report::volumes::ServeLine;
 use paritas_volume::{Error, Result, Upkeep, Volume, keep, run_until_told};
 use tokio::net::TcpListener;
@@ -32,12 +32,13 @@ pub fn run(args: &Serve, output: &Output) -> Outcome {
         _ => None,
     };
     let volume = Arc::new(open(&args.volume)?);
-    let limits = DoorLimits {
+    let options = DoorOptions {
         connections: args.connections,
         memory: args.memory,
         has_public_pages: args.public_pages,
+        domain: args.domain.clone(),
     };
-    let gateway = Gateway::new(volume, keys, tls.as_ref(), limits)?;
+    let gateway = Gateway::new(volume, keys, tls.as_ref(), options)?;
     let work = |stop| {
         exit::at_second_signal(&Arc::default());
         serve(args, gateway, tls.is_some(), output, stop)

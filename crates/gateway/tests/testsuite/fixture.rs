@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use opendal::{HttpTransporter, OperationContext, Operator};
 use opendal_http_transport_reqwest::ReqwestTransport;
-use paritas_gateway::{DoorLimits, Gateway, Keys};
+use paritas_gateway::{DoorOptions, Gateway, Keys};
 use paritas_volume::node::{FolderNode, Node};
 use paritas_volume::{Member, Setup, Volume};
 use tempfile::TempDir;
@@ -110,7 +110,7 @@ fn make_private(path: &Path) {
 fn make_private(_path: &Path) {}
 
 pub async fn serve(volume: Arc<Volume>, keys: Keys) -> SocketAddr {
-    serve_by(Gateway::new(volume, keys, None, DoorLimits::default()).unwrap()).await
+    serve_by(Gateway::new(volume, keys, None, DoorOptions::default()).unwrap()).await
 }
 
 /// Starts a gateway, and returns its address.

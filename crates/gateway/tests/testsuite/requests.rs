@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use paritas_gateway::{DoorLimits, Gateway, Keys};
+use paritas_gateway::{DoorOptions, Gateway, Keys};
 use paritas_volume::node::{Fault, Faulty, Node, NodeCall, Trigger};
 use paritas_volume::{ObjectName, PutOptions};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -120,7 +120,8 @@ async fn removals_keep_their_conditions() {
 /// Returns a gateway that gives up clients after a third of a second.
 async fn impatient() -> Fixture {
     let mut open = open_to_all().await;
-    let gateway = Gateway::new(Arc::clone(&open.volume), Keys::open(), None, DoorLimits::default());
+    let gateway =
+        Gateway::new(Arc::clone(&open.volume), Keys::open(), None, DoorOptions::default());
     open.address = serve_by(gateway.unwrap().with_patience(Duration::from_millis(333))).await;
     open
 }
@@ -196,7 +197,7 @@ async fn readers_that_take_nothing_are_given_up() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_gateway_stops() {
     let open = open_to_all().await;
-    let limits = DoorLimits { connections: 1.try_into().unwrap(), ..DoorLimits::default() };
+    let limits = DoorOptions { connections: 1.try_into().unwrap(), ..DoorOptions::default() };
     let gateway = Gateway::new(Arc::clone(&open.volume), Keys::open(), None, limits).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -217,7 +218,7 @@ async fn a_full_gateway_stops() {
 async fn an_object_that_is_replaced_before_it_is_read_is_found_again() {
     let mut open = open_to_all().await;
     let memory = Some(open.volume.memory() as u64);
-    let limits = DoorLimits { memory, ..DoorLimits::default() };
+    let limits = DoorOptions { memory, ..DoorOptions::default() };
     let gateway = Gateway::new(Arc::clone(&open.volume), Keys::open(), None, limits).unwrap();
     open.address = serve_by(gateway).await;
     put_bytes_behind(&open, "photos/a", content(300_000)).await;
@@ -566,4 +567,97 @@ fn move_to_the_end_of_time(folder: &Path) {
             std::fs::rename(&path, path.with_file_name(late)).unwrap();
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bucket_may_stand_before_the_name_of_the_gateway() {
+    let mut open = open_to_all().await;
+    put_bytes_behind(&open, "photos/a", b"text".to_vec()).await;
+    let ask = async |open: &Fixture, line: &str, host: &str| {
+        let request = format!(
+            "{line} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+        );
+        open.bare(&request).await
+    };
+    // Without a name, the answer would be the list of buckets, which reads like an empty bucket.
+    for line in ["GET /?list-type=2", "GET /?uploads", "GET /?location"] {
+        let answer = ask(&open, line, "photos.store.example").await;
+        assert_eq!(code_of(&answer), "InvalidRequest", "{line}: {answer}");
+        assert!(answer.contains("--domain"), "{answer}");
+    }
+    let answer = ask(&open, "GET /?x-id=ListBuckets&prefix=p", "store.example").await;
+    assert!(answer.contains("<Name>photos</Name>"), "{answer}");
+
+    let domain = Some("store.example".to_owned());
+    let options = DoorOptions { domain, ..DoorOptions::default() };
+    let gateway = Gateway::new(Arc::clone(&open.volume), Keys::open(), None, options).unwrap();
+    open.address = serve_by(gateway).await;
+    let listing = ask(&open, "GET /?list-type=2", "photos.store.example:9000").await;
+    assert!(listing.contains("<Key>a</Key>"), "{listing}");
+    let answer = ask(&open, "GET /a", "photos.store.example").await;
+    assert_eq!(body_of(&answer), "text");
+    for host in ["store.example", "127.0.0.1:9000"] {
+        assert_eq!(body_of(&ask(&open, "GET /photos/a", host).await), "text", "{host}");
+    }
+    // A page of the gateway is no object, and the other way round.
+    let answer = ask(&open, "GET /-/health", "photos.store.example").await;
+    assert_eq!(code_of(&answer), "NoSuchKey", "{answer}");
+    assert!(ask(&open, "GET /-/health", "store.example").await.ends_with("ok\n"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_object_has_a_type_and_readers_may_ask_for_another() {
+    let open = open_to_all().await;
+    put_bytes_behind(&open, "photos/a", b"text".to_vec()).await;
+    let asked = "response-content-type=text%2Fcsv&response-expires=Wed%2C%2021%20Oct%202026%2007%3A28%3A00%20GMT";
+    for method in ["GET", "HEAD"] {
+        let answer = ask(&open, &format!("{method} /photos/a"), &[], "").await;
+        assert!(answer.contains("content-type: binary/octet-stream\r\n"), "{answer}");
+        let answer = ask(&open, &format!("{method} /photos/a?{asked}"), &[], "").await;
+        assert!(answer.contains("content-type: text/csv\r\n"), "{answer}");
+        assert!(answer.contains("expires: Wed, 21 Oct 2026 07:28:00 GMT\r\n"), "{answer}");
+    }
+}
+
+/// The bytes are those of the object in whose place the new notes are, and its ETag.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_onto_itself_changes_what_is_said_of_the_object() {
+    let open = open_to_all().await;
+    let bytes = "0123456789".repeat(30_000);
+    let put = ask(&open, "PUT /photos/a", &["content-type: text/plain"], &bytes).await;
+    let etag = |answer: &str| {
+        let line = answer.lines().find(|line| line.starts_with("etag: "));
+        line.expect("an ETag").to_owned()
+    };
+    let copy = [
+        "x-amz-copy-source: photos/a",
+        "x-amz-metadata-directive: REPLACE",
+        "x-amz-meta-mtime: 17",
+        "content-type: text/csv",
+    ];
+    let answer = ask(&open, "PUT /photos/a", &copy, "").await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let answer = ask(&open, "GET /photos/a", &[], "").await;
+    assert!(body_of(&answer) == bytes && etag(&answer) == etag(&put));
+    assert!(answer.contains("content-type: text/csv\r\n"), "{answer}");
+    assert!(answer.contains("x-amz-meta-mtime: 17\r\n"), "{answer}");
+    let found = open.volume.list("photos/a").await.unwrap();
+    let (_, listed) = found.objects.first_key_value().unwrap();
+    assert_eq!(listed.length, bytes.len() as u64);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bucket_is_removed_when_it_has_no_objects() {
+    let open = open_to_all().await;
+    // A bucket without a marker, and one whose objects were removed.
+    put_behind(&open, "mail/a").await;
+    for (bucket, code) in [("mail", "BucketNotEmpty"), ("none", "NoSuchBucket")] {
+        assert_eq!(code_of(&ask(&open, &format!("DELETE /{bucket}"), &[], "").await), code);
+    }
+    for key in 0..12 {
+        ask(&open, &format!("PUT /photos/{key}"), &[], "x").await;
+        ask(&open, &format!("DELETE /photos/{key}"), &[], "").await;
+    }
+    assert!(ask(&open, "DELETE /photos", &[], "").await.starts_with("HTTP/1.1 204"));
+    assert_eq!(code_of(&ask(&open, "DELETE /photos", &[], "").await), "NoSuchBucket");
 }

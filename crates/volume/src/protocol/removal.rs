@@ -38,8 +38,9 @@ impl Removal {
 
     /// Returns the actions that delete the manifests of versions whose shards are all deleted.
     pub fn of_manifests(&self, view: &View) -> Vec<Action> {
-        let delete =
-            |&listed: &Listed| ask(view.holders(listed.version), Request::DeleteManifest(listed));
+        let delete = |&listed: &Listed| {
+            ask(view.superseded_on(listed.version), Request::DeleteManifest(listed))
+        };
         self.versions.iter().flat_map(delete).collect()
     }
 }

@@ -1,4 +1,7 @@
 //! Writing one manifest to the nodes that should have it.
+//!
+//! Whoever has an older version gets the new one, because only then is the older one deleted there
+//! ([`View::superseded_on`]).
 
 use std::collections::BTreeSet;
 
@@ -23,7 +26,7 @@ impl Settling {
         Self::new(None)
     }
 
-    /// Writes to t + 1 nodes, in this order.
+    /// Writes to t + 1 nodes: first to all that have older versions, and then in this order.
     pub fn on_few(order: Vec<NodeIndex>) -> Self {
         Self::new(Some(order))
     }
@@ -45,12 +48,18 @@ impl Settling {
         let counts = |node: &NodeIndex| view.quorum().counts(*node);
         let may = |node: &NodeIndex| !holders.contains(node) && !self.asked.contains(node);
         let lacking = view.quorum().to_write().saturating_sub(view.counted(listed.version));
-        let damaged: BTreeSet<NodeIndex> = self.damaged.iter().copied().filter(may).collect();
-        let others: Vec<NodeIndex> = match &self.few {
-            Some(order) => order.iter().copied().filter(may).take(lacking).collect(),
-            None => view.quorum().indices().filter(counts).filter(may).collect(),
+        let damaged = self.damaged.iter().copied().filter(may);
+        let nodes: BTreeSet<NodeIndex> = match &self.few {
+            Some(order) => {
+                let behind = view.behind(listed.version).into_iter().filter(counts).filter(may);
+                let behind: BTreeSet<NodeIndex> = behind.collect();
+                let others = order.iter().copied().filter(may);
+                let others = others.filter(|node| !behind.contains(node));
+                let others = others.take(lacking.saturating_sub(behind.len()));
+                damaged.chain(others).chain(behind.iter().copied()).collect()
+            }
+            None => damaged.chain(view.quorum().indices().filter(counts).filter(may)).collect(),
         };
-        let nodes: BTreeSet<NodeIndex> = others.into_iter().chain(damaged).collect();
         self.asked.extend(&nodes);
         ask(nodes, Request::WriteManifest(listed))
     }

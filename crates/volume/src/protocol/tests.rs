@@ -320,7 +320,7 @@ fn a_removal_that_stopped_halfway_is_carried_through_by_the_next() {
     };
     let (outcome, asked) = on(1);
     assert!(matches!(outcome, PutOutcome::Committed { is_owed: false, .. }), "{outcome:?}");
-    assert_eq!(writes(&asked), [2, 4], "a mark needs no more copies than a small object");
+    assert_eq!(writes(&asked), [0, 1, 2, 3, 4], "all have the version that the mark removes");
     let deletions = nodes_of(&asked, |request| request == Request::DeleteOlder(listed()));
     assert_eq!(deletions, [0, 1, 2, 3, 4]);
     let (outcome, asked) = on(2);

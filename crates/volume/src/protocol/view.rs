@@ -107,6 +107,25 @@ impl View {
         of_version.flat_map(|(_, nodes)| nodes.iter().copied()).collect()
     }
 
+    /// Returns the nodes that are known to have a version less than this one.
+    pub fn behind(&self, version: Version) -> BTreeSet<NodeIndex> {
+        let lesser = self.holders.iter().filter(|(listed, _)| listed.version < version);
+        lesser.flat_map(|(_, nodes)| nodes.iter().copied()).collect()
+    }
+
+    /// Returns the nodes on which the manifest of a version that may be removed is deleted: those
+    /// that have a greater one. A node that had none left could make a reader miss both, if the
+    /// reader has asked other nodes before these got the greater one, and asks this node now. A
+    /// drained node does not matter, because no version rests on it.
+    pub fn superseded_on(&self, version: Version) -> BTreeSet<NodeIndex> {
+        let has_greater = |node: &NodeIndex| {
+            self.holders.iter().any(|(listed, on)| listed.version > version && on.contains(node))
+        };
+        let mut nodes = self.holders(version);
+        nodes.retain(|node| !self.quorum.counts(*node) || has_greater(node));
+        nodes
+    }
+
     /// Returns the number of nodes that are known to have a version and are not drained.
     pub fn counted(&self, version: Version) -> usize {
         self.holders(version).into_iter().filter(|&node| self.quorum.counts(node)).count()
@@ -242,6 +261,17 @@ mod tests {
         assert_eq!(seen.removable(), [], "the node lost what it had");
         let seen = view(&[&[put(1, 1)], &[put(2, 2)]]);
         assert_eq!((seen.settled(), seen.candidates()), (None, vec![put(1, 1), put(2, 2)]));
+    }
+
+    #[test]
+    fn a_version_is_deleted_where_a_greater_one_is() {
+        let seen = view(&[&[put(1, 1), put(2, 2)], &[put(1, 1)], &[put(2, 2)], &[]]);
+        let old = put(1, 1).version;
+        assert_eq!(seen.superseded_on(old), BTreeSet::from([NodeIndex(0)]));
+        assert_eq!(seen.behind(put(2, 2).version), BTreeSet::from([0, 1].map(NodeIndex)));
+        let mut drained = View::new(Quorum::new(4, 1).unwrap().with_drained(1).unwrap());
+        drained.answer(NodeIndex(3), [put(1, 1)]);
+        assert_eq!(drained.superseded_on(old), BTreeSet::from([NodeIndex(3)]));
     }
 
     #[test]

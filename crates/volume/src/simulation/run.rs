@@ -240,7 +240,9 @@ impl Scene {
         for (node, disk) in state.disks.iter().enumerate() {
             let is_left = |path: &&str| match names::parse_part(path) {
                 Some(part) => !counts.contains(&part.object),
-                None => path.starts_with(names::RUNNING) || path.starts_with(names::OWED),
+                None => [names::RUNNING, names::OWED, names::LOST]
+                    .iter()
+                    .any(|folder| path.starts_with(folder)),
             };
             for path in disk.paths().filter(is_left) {
                 self.history().flaw(format!("days later, node {node} still has {path}"));

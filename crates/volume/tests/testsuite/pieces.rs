@@ -259,7 +259,7 @@ async fn other_notes_change_nothing_else() {
         }
         let found = find().await;
         let before = (found.length(), found.digest(), found.created(), found.listed().version);
-        volume.renote(found, &notes("new")).await.unwrap();
+        volume.renote(found, &notes("new"), None).await.unwrap();
         let now = find().await;
         assert_eq!(now.notes(), &notes("new"));
         assert_eq!((now.length(), now.digest(), now.created()), (before.0, before.1, before.2));
@@ -269,11 +269,14 @@ async fn other_notes_change_nothing_else() {
         // What is replaced or removed meanwhile keeps no notes of it.
         let old = find().await;
         put(b"other").await;
-        assert_eq!(volume.renote(old, &notes("late")).await.unwrap_err().kind(), ErrorKind::Busy);
+        assert_eq!(
+            volume.renote(old, &notes("late"), None).await.unwrap_err().kind(),
+            ErrorKind::Busy
+        );
         assert!(get(&volume, OBJECT).await.unwrap() == b"other" && find().await.notes().is_empty());
         let old = find().await;
         volume.remove(&name(OBJECT)).await.unwrap();
-        assert!(volume.renote(old, &notes("late")).await.is_err());
+        assert!(volume.renote(old, &notes("late"), None).await.is_err());
         let found = volume.find(&name(OBJECT), GetOptions::default()).await;
         assert_eq!(found.unwrap_err().kind(), ErrorKind::NotFound);
     }

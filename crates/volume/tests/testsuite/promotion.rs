@@ -15,7 +15,7 @@ use paritas_store::object::layout::ObjectLayout;
 use paritas_volume::node::{
     Abilities, Counters, Entry, Fault, Faulty, Mode, Node, NodeCall, Stat, Trigger, Writer,
 };
-use paritas_volume::{ErrorKind, Result, Volume};
+use paritas_volume::{ErrorKind, Result, State, Volume};
 
 /// Bytes of a packet.
 const PACKET: u64 = 64;
@@ -377,4 +377,27 @@ async fn an_object_that_is_lost_cannot_be_promoted() {
     let _hidden = disks.hide(&[5]);
     let volume = disks.open("bbdpg:k=4,m=1,m2=2,base=cauchy");
     assert_eq!(volume.promote(&name("object")).await.unwrap_err().kind(), ErrorKind::TooFewNodes);
+}
+
+/// Nothing of the object tells that it was promoted. That it waits for nothing does.
+#[tokio::test]
+async fn a_later_stage_that_is_lost_altogether_is_missed() {
+    let disks = Disks::new(GROUP.nodes());
+    let (volume, ..) = waiting(&disks).await;
+    let object = name("object");
+    let verdict = volume.verify(&object, false).await.unwrap();
+    assert_eq!((verdict.state, verdict.stage), (State::Intact, 1), "{verdict:?}");
+    volume.promote(&object).await.unwrap();
+    let parts = parts_of_stage_2(&disks);
+    parts.iter().for_each(|(path, _)| std::fs::remove_file(path).unwrap());
+    let verdict = volume.verify(&object, false).await.unwrap();
+    assert_eq!((verdict.state, verdict.stage), (State::Repairable, 2), "{verdict:?}");
+    assert_eq!(verdict.missing, [5, 6]);
+    volume.repair(&object, false).await.unwrap();
+    let verdict = volume.verify(&object, false).await.unwrap();
+    assert_eq!((verdict.state, verdict.stage), (State::Intact, 1), "{verdict:?}");
+    assert_eq!(volume.backlog("").await, std::slice::from_ref(&object), "it waits again");
+    volume.promote(&object).await.unwrap();
+    let found: Vec<_> = parts_of_stage_2(&disks);
+    assert!(found == parts, "the same parts are back");
 }

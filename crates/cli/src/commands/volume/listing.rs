@@ -178,6 +178,7 @@ pub async fn status(volume: &Volume, path: &Path, output: &Output) -> Outcome {
         output.next(&report::repair_command_once_writable(path, &failed));
     }
     Ok(match status.useless() {
+        _ if status.lost.objects > 0 => Exit::Lost,
         0 if status.owed.objects == 0 => Exit::Done,
         useless if useless <= status.tolerance => Exit::Repairable,
         _ => Exit::Io,
@@ -197,6 +198,7 @@ fn status_line(status: &VolumeStatus) -> VolumeStatusLine {
         tolerance: status.tolerance,
         nodes: status.nodes.iter().map(node).collect(),
         owed: report::waiting_entry(&status.owed),
+        lost: report::waiting_entry(&status.lost),
         backlog: report::waiting_entry(&status.backlog),
         scrub: report::scrub_entry(&status.scrub),
     }
@@ -229,8 +231,12 @@ fn status_text(volume: &Volume, status: &VolumeStatus) -> String {
         }
         useless => format!("; now {}", report::more_may_be_lost(status.tolerance - useless)),
     };
+    let lost = match status.lost.objects {
+        0 => String::new(),
+        _ => format!("\nlost when last repaired: {}", report::waiting_text(&status.lost)),
+    };
     format!(
-        "{}, {}{now}{nodes}\nknown to be owed (verify looks): {}\nbacklog: {}\nscrub: {}",
+        "{}, {}{now}{nodes}{lost}\nknown to be owed (verify looks): {}\nbacklog: {}\nscrub: {}",
         counted(status.nodes.len(), "node"),
         report::tolerance_text(volume),
         report::waiting_text(&status.owed),

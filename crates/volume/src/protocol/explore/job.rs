@@ -19,7 +19,7 @@ fn started<P: Procedure>(procedure: P) -> RunningMachine<P> {
 
 impl Run {
     pub fn start(world: &World, at: usize, state: &WorldState) -> Self {
-        let (quorum, order) = (world.quorum, world.serving().collect());
+        let (quorum, order) = (world.quorum, world.order(id(at + 1)));
         let (acked, now) =
             (state.acked, if world.breaks(Mutation::NoClock) { 0 } else { state.now });
         let put = |content| {

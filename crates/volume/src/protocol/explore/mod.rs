@@ -93,6 +93,10 @@ fn small_worlds_are_sound_and_have_every_outcome() {
     for jobs in [&[Put][..], &[Inline, Get], &[Remove]] {
         worlds.push(World::new(4, jobs, CRASH).with_a_drained_node());
     }
+    // Their manifests are on different nodes, and the reader asks one node after the other.
+    for jobs in [[Inline, Inline, Get], [Inline, Remove, Get]] {
+        worlds.push(World::new(3, &jobs, FAULT).from(None));
+    }
     worlds.push(World::new(3, &[Put, Put], FAULT));
     worlds.push(World::new(3, &[Put, Get], Misfortune { faults: 1, ..CRASH }));
     worlds.push(World::new(3, &[Remove, Get], CALM));
@@ -149,7 +153,8 @@ fn broken_rules_are_found() {
         (World::new(3, &[Inline, Get], faults(2)).from(None), SmallReads),
         (World::new(3, &[Put], CRASH), EarlyRemoval),
         (World::new(3, &[Put, Repair], faults(2)), RollBack),
-        (World::new(3, &[Inline, Get], Misfortune { losses: 1, ..FAULT }), EmptyAnswers),
+        (World::new(3, &[Inline, Get], Misfortune { losses: 1, ..FAULT }).from(None), EmptyAnswers),
+        (World::new(3, &[Inline, Get, Inline], faults(2)).from(None), BareNodes),
         (World::new(3, &[Rewrite, Inline], CALM), NewNumber),
         (
             World::new(3, &[Repair, Inline], Misfortune { days: 1, faults: 1, ..CRASH }).from(MARK),

@@ -93,6 +93,12 @@ impl World {
         {
             state.disks().for_each(|node| node.drop_older(listed.version));
         }
+        if self.breaks(Mutation::BareNodes)
+            && fate != Fate::Lost
+            && let Request::DeleteManifest(listed) = action.request
+        {
+            state.disks().for_each(|node| _ = node.manifests.remove(&listed));
+        }
         Run::handle(self, state, at, action, answer);
     }
 }

@@ -56,6 +56,8 @@ pub enum Mutation {
     RollBack,
     /// A node that lost everything answers surveys.
     EmptyAnswers,
+    /// An older version is deleted on nodes that have no greater one.
+    BareNodes,
     /// The mark of a removed name is collected while older jobs are at work.
     EarlyCollection,
     /// Generations are counted without a clock.
@@ -184,6 +186,12 @@ impl World {
         (0..self.quorum.serving()).map(NodeIndex)
     }
 
+    /// Returns the order in which nodes get a manifest that few need. Each object has another one.
+    pub fn order(&self, object: ObjectId) -> Vec<NodeIndex> {
+        let first = usize::from(object.as_bytes()[0]);
+        self.serving().map(|node| NodeIndex((node.0 + first) % self.quorum.serving())).collect()
+    }
+
     /// Records the outcome of a job.
     pub fn reach(&self, outcome: &'static str) {
         self.reached.lock().unwrap().insert(outcome);
@@ -231,9 +239,9 @@ impl World {
 
     fn shape(&self, listed: Listed) -> Shape {
         match listed.kind {
-            VersionKind::Removed => Shape::Removed { order: self.serving().collect() },
+            VersionKind::Removed => Shape::Removed { order: self.order(listed.version.object) },
             VersionKind::Put if self.is_inline(listed.version.object) => {
-                Shape::Inline { order: self.serving().collect() }
+                Shape::Inline { order: self.order(listed.version.object) }
             }
             VersionKind::Put => Shape::Shards { spread: self.spread(), stages: STAGES.to_vec() },
         }
