@@ -9,12 +9,13 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use paritas_store::error::{Error, Result};
+use paritas_store::place::positional::read_exact_at;
 use paritas_store::progress::Progress;
 use paritas_store::staging::StagedFile;
 
 use crate::format::{CHECK, Header, RECORD, RecordPlace};
 use crate::pieces;
-use crate::stream::{open, read_at};
+use crate::stream::open;
 use crate::tree::in_threads;
 use crate::trouble::Trouble;
 
@@ -47,7 +48,7 @@ impl ParityFile {
         let length = file.metadata().ok().filter(std::fs::Metadata::is_file)?.len();
         let record = |offset, kind| {
             let mut bytes = [0; RECORD];
-            read_exact(&file, &mut bytes, offset).then_some(())?;
+            read_exact_at(&file, &mut bytes, offset).ok()?;
             Header::from_bytes(&bytes, kind)
         };
         let front = record(0, RecordPlace::Header);
@@ -126,7 +127,7 @@ impl ParityFile {
             };
             let place = self.places(at).find(intact)?;
             let mut piece = vec![0; bytes as usize];
-            read_exact(&file, &mut piece, place).then_some((number, piece))
+            read_exact_at(&file, &mut piece, place).is_ok().then_some((number, piece))
         };
         Ok(header.pieces(header.index).filter_map(piece).collect())
     }
@@ -152,28 +153,13 @@ fn is_zeros(path: &Path, length: u64) -> bool {
     let mut memory = vec![0; STEP.min(length as usize)];
     (0..length).step_by(STEP).all(|at| {
         let bytes = &mut memory[..(length - at).min(STEP as u64) as usize];
-        read_exact(&file, bytes, at) && bytes.iter().all(|&byte| byte == 0)
+        read_exact_at(&file, bytes, at).is_ok() && bytes.iter().all(|&byte| byte == 0)
     })
 }
 
 /// Returns why the system does not let this process read a file that may be intact.
 pub(crate) fn refusal(path: &Path) -> Option<std::io::Error> {
     open(path).err().filter(|error| matches!(Trouble::of(error), Trouble::Refused(_)))
-}
-
-fn read_exact(file: &File, mut bytes: &mut [u8], mut offset: u64) -> bool {
-    while !bytes.is_empty() {
-        match read_at(file, bytes, offset) {
-            Ok(0) => return false,
-            Ok(read) => {
-                offset += read as u64;
-                bytes = &mut bytes[read..];
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(_) => return false,
-        }
-    }
-    true
 }
 
 /// Whether the `bytes` bytes at a place have the checksum that follows them. `crc` is the begun
@@ -193,7 +179,7 @@ fn is_intact(
         let with_check = (count + CHECK as usize).min(memory.len());
         let is_last = at + count as u64 == bytes && with_check > count;
         let read = if is_last { with_check } else { count };
-        if !read_exact(file, &mut memory[..read], place + at) {
+        if read_exact_at(file, &mut memory[..read], place + at).is_err() {
             return false;
         }
         crc.update(&memory[..count]);
@@ -203,16 +189,14 @@ fn is_intact(
         }
     }
     let mut check = [0; CHECK as usize];
-    read_exact(file, &mut check, place + bytes) && check == crc.finalize().to_le_bytes()
+    read_exact_at(file, &mut check, place + bytes).is_ok()
+        && check == crc.finalize().to_le_bytes()
 }
 
 /// Reads the columns of a parity block at its place into memory.
 pub(crate) fn read_row(path: &Path, place: u64, bytes: &mut [u8]) -> Result<()> {
     let file = open(path).map_err(|error| Error::io("opening", path, &error))?;
-    match read_exact(&file, bytes, place) {
-        true => Ok(()),
-        false => Err(Error::io("reading", path, &std::io::ErrorKind::UnexpectedEof.into())),
-    }
+    read_exact_at(&file, bytes, place).map_err(|error| Error::io("reading", path, &error))
 }
 
 /// Checks files in several threads.

@@ -12,7 +12,7 @@ use crate::aside;
 use crate::digest::{FileDigest, shorten};
 use crate::find::ProtectedEntry;
 use crate::sparse::copy_bytes;
-use crate::stream::{open, read_at};
+use crate::stream::open;
 use crate::system::{owned_name, path_in};
 use crate::tree::{folder_of, is_temporary, temporary_name};
 use paritas_store::error::{Error, ErrorKind, Result};
@@ -20,7 +20,7 @@ use paritas_store::object::format::Digest;
 use paritas_store::place::attributes::{Attributes, Timestamp, WantedAttributes};
 use paritas_store::place::extended::Extended;
 use paritas_store::place::folder::Folder;
-use paritas_store::place::positional::set_length;
+use paritas_store::place::positional::{read_exact_at, set_length};
 use paritas_store::place::refused::{Refused, is_refusal, refusal};
 use paritas_store::place::system::{mode, set_mode};
 use paritas_store::shown::shown;
@@ -594,15 +594,9 @@ fn digest_of(file: &File, size: u64) -> io::Result<FileDigest> {
     let mut memory = vec![0; size.min(STEP) as usize];
     let mut hasher = blake3::Hasher::new();
     for at in (0..size).step_by(STEP as usize) {
-        let count = (size - at).min(STEP) as usize;
-        let mut filled = 0;
-        while filled < count {
-            match read_at(file, &mut memory[filled..count], at + filled as u64)? {
-                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-                read => filled += read,
-            }
-        }
-        hasher.update(&memory[..count]);
+        let bytes = &mut memory[..(size - at).min(STEP) as usize];
+        read_exact_at(file, bytes, at)?;
+        hasher.update(bytes);
     }
     Ok(shorten(&Digest::new(hasher.finalize().into())))
 }

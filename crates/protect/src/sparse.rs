@@ -1,12 +1,13 @@
 //! Files with holes: zeros that take no room on the disk.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, IoSlice};
 use std::ops::Range;
+
+use paritas_store::place::positional::{read_exact_at, write_at};
 
 use crate::format::checksum_of_zeros;
 use crate::geometry::StreamGeometry;
-use crate::stream::read_at;
 
 /// Number of bytes that are copied at once.
 const STEP: u64 = 1 << 20;
@@ -38,7 +39,7 @@ fn write_range(file: &File, bytes: &[u8], offset: u64, range: Range<u64>) -> io:
         true => Ok(()),
         false => {
             let part = (range.start - offset) as usize..(range.end - offset) as usize;
-            write_all(file, &bytes[part], range.start)
+            write_at(file, &mut [IoSlice::new(&bytes[part])], range.start)
         }
     }
 }
@@ -49,18 +50,10 @@ fn write_range(file: &File, bytes: &[u8], offset: u64, range: Range<u64>) -> io:
 /// If the file has fewer bytes ([`io::ErrorKind::UnexpectedEof`]), or if the system refuses.
 pub(crate) fn copy_bytes(from: &File, to: &File, size: u64) -> io::Result<()> {
     let mut memory = vec![0; size.min(STEP) as usize];
-    let mut at = 0;
-    while at < size {
-        let count = (size - at).min(STEP) as usize;
-        match read_at(from, &mut memory[..count], at) {
-            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(read) => {
-                write(to, &memory[..read], at)?;
-                at += read as u64;
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
+    for at in (0..size).step_by(STEP as usize) {
+        let bytes = &mut memory[..(size - at).min(STEP) as usize];
+        read_exact_at(from, bytes, at)?;
+        write(to, bytes, at)?;
     }
     Ok(())
 }
@@ -88,25 +81,12 @@ pub(crate) fn room(range: Range<u64>, geometry: &StreamGeometry, checksums: &[u6
     range.end - range.start - holes
 }
 
-/// Writes all bytes at a position.
-#[cfg(unix)]
-pub(crate) fn write_all(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
-    std::os::unix::fs::FileExt::write_all_at(file, bytes, offset)
-}
-
-/// Writes all bytes at a position.
-#[cfg(windows)]
-pub(crate) fn write_all(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
-    let mut done = 0;
-    while done < bytes.len() {
-        let at = offset + done as u64;
-        done += std::os::windows::fs::FileExt::seek_write(file, &bytes[done..], at)?;
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
+    use std::io::IoSliceMut;
+
+    use paritas_store::place::positional::read_at;
+
     use super::*;
     use crate::format::block_checksum;
 
@@ -129,7 +109,8 @@ mod tests {
         copy_bytes(&source, &copy, content.len() as u64).unwrap();
         for file in [source, copy] {
             let mut read = vec![1; content.len() + 1];
-            assert_eq!(read_at(&file, &mut read, 0).unwrap(), content.len());
+            let slice = &mut [IoSliceMut::new(&mut read)];
+            assert_eq!(read_at(&file, slice, 0).unwrap(), content.len());
             assert!(read[..content.len()] == content);
         }
     }

@@ -11,13 +11,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, Metadata};
-use std::io::{self, Read};
+use std::io::{self, IoSliceMut};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use paritas_store::object::pieces::PieceDigest;
 use paritas_store::place::attributes::{Attributes, Timestamp};
+use paritas_store::place::positional::read_at;
 use paritas_store::progress::Progress;
 
 use crate::digest::{FileDigest, digest, shorten};
@@ -261,21 +262,8 @@ impl From<io::Error> for Unread {
 impl PieceFile {
     /// Reads what is at `offset`, as far as the file goes.
     pub fn read(&self, offset: u64, bytes: &mut [u8]) -> Result<usize, Unread> {
-        let mut file = open(&self.path)?;
-        let mut read = 0;
-        // Most files are read from their beginning, by one call.
-        while read < bytes.len() {
-            let now = match offset {
-                0 => file.read(&mut bytes[read..]),
-                _ => read_at(&file, &mut bytes[read..], offset + read as u64),
-            };
-            match now {
-                Ok(0) => break,
-                Ok(count) => read += count,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
+        let file = open(&self.path)?;
+        let read = read_at(&file, &mut [IoSliceMut::new(bytes)], offset)?;
         let Some(expected) = self.expected else { return Ok(read) };
         let metadata = file.metadata()?;
         match stamp(&metadata) == Some(expected) && read == bytes.len() {
@@ -310,18 +298,6 @@ pub(crate) fn open(path: &std::path::Path) -> io::Result<File> {
 #[cfg(not(unix))]
 pub(crate) fn open(path: &std::path::Path) -> io::Result<File> {
     File::open(path)
-}
-
-/// Reads once at a position.
-#[cfg(unix)]
-pub(crate) fn read_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
-    std::os::unix::fs::FileExt::read_at(file, bytes, offset)
-}
-
-/// Reads once at a position.
-#[cfg(windows)]
-pub(crate) fn read_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
-    std::os::windows::fs::FileExt::seek_read(file, bytes, offset)
 }
 
 /// How blocks of a stream are read.

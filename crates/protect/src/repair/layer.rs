@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::io::IoSlice;
 use std::ops::Range;
 use std::path::Path;
 
@@ -14,6 +15,7 @@ use paritas::Pages;
 use paritas::long::{LongCode, LongRecovery};
 use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::place::attributes::Access;
+use paritas_store::place::positional::write_at;
 use paritas_store::shown::shown;
 use paritas_store::staging::{NewFile, Replace, StagedFile};
 
@@ -445,7 +447,7 @@ impl BlockWriter<'_, '_> {
             let part = &bytes[(from - start) as usize..(to - start) as usize];
             let file = self.file(entry, restoring);
             let written = file.and_then(|file| {
-                sparse::write_all(file, part, from - piece.start)
+                write_at(file, &mut [IoSlice::new(part)], from - piece.start)
                     .map_err(|error| restoring.failed(error))
             });
             self.failed.extend(written.err().map(|error| (entry, error)));
