@@ -9,24 +9,21 @@ use std::mem::take;
 use std::path::{Path, PathBuf};
 
 use crate::aside;
-use crate::digest::{FileDigest, shorten};
+use crate::digest::{FileDigest, digest_of_open};
 use crate::find::ProtectedEntry;
 use crate::sparse::copy_bytes;
 use crate::stream::open;
 use crate::system::{owned_name, path_in};
 use crate::tree::{folder_of, is_temporary, temporary_name};
 use paritas_store::error::{Error, ErrorKind, Result};
-use paritas_store::object::format::Digest;
 use paritas_store::place::attributes::{Attributes, Timestamp, WantedAttributes};
 use paritas_store::place::extended::Extended;
 use paritas_store::place::folder::Folder;
-use paritas_store::place::positional::{read_exact_at, set_length};
+use paritas_store::place::positional::set_length;
 use paritas_store::place::refused::{Refused, is_refusal, refusal};
 use paritas_store::place::system::{mode, set_mode};
 use paritas_store::shown::shown;
 
-/// Number of bytes that are read back at once.
-const STEP: u64 = 1 << 20;
 /// Bits of a mode that a restored file gets. It does not get set-user-ID and set-group-ID bits:
 /// these grant rights, which somebody must grant anew.
 const RESTORED_MODE: u32 = 0o1777;
@@ -413,8 +410,7 @@ impl RestoreTree {
         let restoring = self.begin(to, size, None)?;
         let file = restoring.open()?;
         self.copy(&source, &file).map_err(failed)?;
-        let copied = file.metadata().map_err(failed)?.len();
-        restoring.expect_digest(&file, copied.max(size), digest)?;
+        restoring.expect_digest(&file, size, digest)?;
         restoring.sync(&file)?;
         Complete { restoring, is_hidden: false }.finish()?;
         self.sync_names().into_iter().next().map_or(Ok(()), |(_, error)| Err(error))?;
@@ -493,7 +489,7 @@ impl<'t> Restoring<'t> {
     }
 
     fn expect_digest(&self, file: &File, size: u64, expected: FileDigest) -> Result<()> {
-        match digest_of(file, size).map_err(|error| self.failed(error))? == expected {
+        match digest_of_open(file, size).map_err(|error| self.failed(error))? == Some(expected) {
             true => Ok(()),
             false => Err(Error::new(
                 ErrorKind::DigestMismatch,
@@ -587,18 +583,6 @@ fn hide(file: &File) -> io::Result<()> {
         Some(now) => set_mode(file, now & !READABLE),
         None => Ok(()),
     }
-}
-
-/// Returns the digest of an open file of `size` bytes.
-fn digest_of(file: &File, size: u64) -> io::Result<FileDigest> {
-    let mut memory = vec![0; size.min(STEP) as usize];
-    let mut hasher = blake3::Hasher::new();
-    for at in (0..size).step_by(STEP as usize) {
-        let bytes = &mut memory[..(size - at).min(STEP) as usize];
-        read_exact_at(file, bytes, at)?;
-        hasher.update(bytes);
-    }
-    Ok(shorten(&Digest::new(hasher.finalize().into())))
 }
 
 /// Returns the error that something has the name of what is restored, and may not be replaced.

@@ -14,13 +14,12 @@ use std::sync::{Mutex, PoisonError};
 
 use crc_fast::{CrcAlgorithm, checksum};
 use paritas_store::memory::by_default;
-use paritas_store::object::format::Digest;
 
-use crate::digest::{FileDigest, digest, shorten};
+use crate::digest::{FileDigest, digest_of_open};
 use crate::evidence::{Evidence, FileState, LayerEvidence};
 use crate::find::{EntryKind, Layer, ProtectedEntry, Protection};
 use crate::format::{after_zeros, block_checksum, checksum_of_zeros};
-use crate::stream::{Patch, PieceFile, Stream};
+use crate::stream::{Patch, PieceFile, Stream, open};
 use crate::system::{path_bytes, path_in};
 use crate::tree::{FoundKind, Links, Tree, in_threads};
 
@@ -264,23 +263,7 @@ pub(crate) fn contents(files: Vec<(u64, PathBuf)>, threads: usize) -> Vec<(FileC
 
 /// Returns the digest of a file of `size` bytes, if it can be read and has that size.
 pub(crate) fn digest_of(path: &Path, size: u64) -> Option<FileDigest> {
-    let source = PieceFile { path: path.to_owned(), expected: None };
-    let mut memory = vec![0; (size + 1).min(STEP as u64) as usize];
-    if size < STEP as u64 {
-        let read = source.read(0, &mut memory).ok()?;
-        return (read as u64 == size).then(|| digest(&memory[..read]));
-    }
-    let mut hasher = blake3::Hasher::new();
-    for at in (0..size).step_by(STEP) {
-        let count = (size - at).min(STEP as u64) as usize;
-        let read = source.read(at, &mut memory[..count]).ok()?;
-        if read < count {
-            return None;
-        }
-        hasher.update(&memory[..count]);
-    }
-    let is_end = source.read(size, &mut memory[..1]).ok()? == 0;
-    is_end.then(|| shorten(&Digest::new(hasher.finalize().into())))
+    digest_of_open(&open(path).ok()?, size).ok()?
 }
 
 /// Reads the lost blocks of some pieces again, because the files of these were found elsewhere, and
