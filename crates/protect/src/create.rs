@@ -469,13 +469,10 @@ fn expect_room(order: &LayerOrder) -> Result<()> {
     Room::default().take_all(&needs.collect::<Vec<_>>()).map_err(|refused| {
         let NoRoom { path, needed, left } = refused;
         let folder = shown(path.parent().unwrap_or(&path)).to_string();
-        Error::new(
-            ErrorKind::Io,
-            format!(
-                "the parity in {folder} takes about {needed} bytes, and its disk has room for \
+        Error::failed(format!(
+            "the parity in {folder} takes about {needed} bytes, and its disk has room for \
                  {left}; {way}"
-            ),
-        )
+        ))
     })
 }
 
@@ -491,13 +488,10 @@ fn refuse_rivals(order: &LayerOrder) -> Result<()> {
         generation => has_generation(&order.all_folders(), order.protection, generation)?,
     };
     match is_rival {
-        true => Err(Error::new(
-            ErrorKind::Busy,
-            format!(
-                "{}: another process has protected it meanwhile, so nothing was changed",
-                shown(&order.root)
-            ),
-        )),
+        true => Err(Error::busy(format!(
+            "{}: another process has protected it meanwhile, so nothing was changed",
+            shown(&order.root)
+        ))),
         false => Ok(()),
     }
 }

@@ -433,15 +433,12 @@ impl Protection {
 pub(crate) fn folder_in(root: &Path) -> Result<PathBuf> {
     let folder = root.join(FOLDER);
     match fs::read_link(&folder) {
-        Ok(target) => Err(Error::new(
-            ErrorKind::Io,
-            format!(
-                "{} is a symbolic link to {}, and is not followed; put that folder in its place, \
+        Ok(target) => Err(Error::failed(format!(
+            "{} is a symbolic link to {}, and is not followed; put that folder in its place, \
                  or remove the link and choose a folder by `parity_dirs`",
-                shown(&folder),
-                shown(&target)
-            ),
-        )
+            shown(&folder),
+            shown(&target)
+        ))
         .naming(&["parity_dirs"])),
         Err(_) => Ok(folder),
     }

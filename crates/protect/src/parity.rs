@@ -189,8 +189,7 @@ fn is_intact(
         }
     }
     let mut check = [0; CHECK as usize];
-    read_exact_at(file, &mut check, place + bytes).is_ok()
-        && check == crc.finalize().to_le_bytes()
+    read_exact_at(file, &mut check, place + bytes).is_ok() && check == crc.finalize().to_le_bytes()
 }
 
 /// Reads the columns of a parity block at its place into memory.

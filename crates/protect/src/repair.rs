@@ -218,7 +218,7 @@ fn absent(folder: &Path) -> Error {
          with `to`",
         shown(folder)
     );
-    Error::new(ErrorKind::Io, message).naming(&["to"])
+    Error::failed(message).naming(&["to"])
 }
 
 /// Returns the numbers of the layers that need more blocks than are at hand.
@@ -604,15 +604,12 @@ impl<'a> RepairRun<'a> {
         let is_left = |file: usize| self.is_own(file) && wanted.binary_search(&file).is_err();
         match self.protection.entry_at(target).is_some_and(is_left) {
             false => Ok(()),
-            true => Err(Error::new(
-                ErrorKind::Busy,
-                format!(
-                    "{} is another name of {}, which was changed and stays as it is; \
+            true => Err(Error::busy(format!(
+                "{} is another name of {}, which was changed and stays as it is; \
                      --restore-changed restores both",
-                    shown(&self.target.path_of(&entry.path)),
-                    shown(&self.target.path_of(target))
-                ),
-            )),
+                shown(&self.target.path_of(&entry.path)),
+                shown(&self.target.path_of(target))
+            ))),
         }
     }
 
@@ -642,14 +639,11 @@ impl<'a> RepairRun<'a> {
 
 /// Returns the error for a disk that has too little room.
 fn no_room(NoRoom { path, needed, left }: &NoRoom) -> Error {
-    Error::new(
-        ErrorKind::Io,
-        format!(
-            "the repair writes before it removes anything, and the disk of {} has room for {left} \
+    Error::failed(format!(
+        "the repair writes before it removes anything, and the disk of {} has room for {left} \
              of the {needed} bytes that would be restored there",
-            shown(&path)
-        ),
-    )
+        shown(&path)
+    ))
 }
 
 /// Returns an error that concerns one file or one layer, so that the repair can go on.

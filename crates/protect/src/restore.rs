@@ -138,7 +138,7 @@ impl RestoreTree {
         let is_no_folder =
             |path: &PathBuf| std::fs::symlink_metadata(path).is_ok_and(|found| !found.is_dir());
         let obstacle = on_the_way.find(is_no_folder).unwrap_or_else(|| self.path_of(path));
-        Error::new(ErrorKind::Io, format!("{} is in the way: move it away", shown(&obstacle)))
+        Error::failed(format!("{} is in the way: move it away", shown(&obstacle)))
     }
 
     /// Expects that nothing is in the way of what is to be restored at a path. A file or a link
@@ -176,9 +176,8 @@ impl RestoreTree {
     }
 
     fn temporary(&self) -> Result<Vec<u8>> {
-        let random = getrandom::u64().map_err(|error| {
-            Error::new(ErrorKind::Io, format!("drawing random numbers: {error}"))
-        })?;
+        let random = getrandom::u64()
+            .map_err(|error| Error::failed(format!("drawing random numbers: {error}")))?;
         Ok(temporary_name(&self.id, random))
     }
 
@@ -417,13 +416,10 @@ impl RestoreTree {
         let now = std::fs::symlink_metadata(self.path_of(from));
         match now.is_ok_and(|now| stamp(&now) == then) {
             true => self.remove(from),
-            false => Err(Error::new(
-                ErrorKind::Busy,
-                format!(
-                    "{} was changed while it was copied, and stays",
-                    shown(&self.path_of(from))
-                ),
-            )),
+            false => Err(Error::busy(format!(
+                "{} was changed while it was copied, and stays",
+                shown(&self.path_of(from))
+            ))),
         }
     }
 
@@ -491,14 +487,11 @@ impl<'t> Restoring<'t> {
     fn expect_digest(&self, file: &File, size: u64, expected: FileDigest) -> Result<()> {
         match digest_of_open(file, size).map_err(|error| self.failed(error))? == Some(expected) {
             true => Ok(()),
-            false => Err(Error::new(
-                ErrorKind::DigestMismatch,
-                format!(
-                    "{} was computed and does not have the digest of the protected file; nothing \
+            false => Err(Error::digest(format!(
+                "{} was computed and does not have the digest of the protected file; nothing \
                      was replaced",
-                    shown(&self.target.path_of(&self.path))
-                ),
-            )),
+                shown(&self.target.path_of(&self.path))
+            ))),
         }
     }
 
@@ -587,7 +580,7 @@ fn hide(file: &File) -> io::Result<()> {
 
 /// Returns the error that something has the name of what is restored, and may not be replaced.
 fn stays(place: &Path, why: &str) -> Error {
-    Error::new(ErrorKind::Busy, format!("{} {why}", shown(place)))
+    Error::busy(format!("{} {why}", shown(place)))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use paritas_store::error::{Error, ErrorKind};
+use paritas_store::error::Error;
 use paritas_store::shown::shown;
 
 /// Why a file was not read as it should have been.
@@ -76,14 +76,11 @@ pub(crate) fn damaged(path: &Path) -> Error {
 
 /// Returns the error for a file that cannot be read and whose time has not changed.
 pub(crate) fn unreadable(path: &Path) -> Error {
-    Error::new(
-        ErrorKind::Io,
-        format!(
-            "{} cannot be read, and its time has not changed; make it readable or repair it first, \
+    Error::failed(format!(
+        "{} cannot be read, and its time has not changed; make it readable or repair it first, \
              because new parity would not know its bytes",
-            shown(path)
-        ),
-    )
+        shown(path)
+    ))
 }
 
 /// Returns the error for a protected file that could not be read again for new parity.

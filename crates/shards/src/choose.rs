@@ -31,15 +31,12 @@ impl Inventory {
         let found = wanted.map_or_else(all, |wanted| self.meant_by(wanted));
         match (&found[..], wanted) {
             ([object], _) => Ok(object),
-            ([], Some(wanted)) if !self.objects.is_empty() => Err(Error::new(
-                ErrorKind::NotRecognised,
-                format!(
-                    "there is no object {}; the objects found are:{}",
-                    shown(wanted),
-                    list(&all())
-                ),
-            )),
-            ([], _) => Err(Error::new(ErrorKind::NotRecognised, "no readable shard was found")),
+            ([], Some(wanted)) if !self.objects.is_empty() => Err(Error::not_recognised(format!(
+                "there is no object {}; the objects found are:{}",
+                shown(wanted),
+                list(&all())
+            ))),
+            ([], _) => Err(Error::not_recognised("no readable shard was found")),
             (several, _) => Err(Error::new(ErrorKind::Ambiguous, ambiguity(several, wanted))),
         }
     }

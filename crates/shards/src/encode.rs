@@ -8,7 +8,9 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use paritas::{Code, CodecOptions};
-use paritas_store::error::{Error, ErrorKind, Result};
+#[cfg(doc)]
+use paritas_store::error::ErrorKind;
+use paritas_store::error::{Error, Result};
 use paritas_store::progress::Progress;
 use paritas_store::shown::{counted, shown};
 
@@ -264,11 +266,11 @@ fn layout(job: &EncodeJob) -> Result<ObjectLayout> {
             Ok(found) if found.is_dir() => {}
             Ok(_) => {
                 let message = format!("{} is not a folder", shown(directory));
-                return Err(Error::new(ErrorKind::Io, message));
+                return Err(Error::failed(message));
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let message = format!("the folder {} does not exist", shown(directory));
-                return Err(Error::new(ErrorKind::Io, message).because(error));
+                return Err(Error::failed(message).because(error));
             }
             Err(error) => return Err(Error::io("looking at", directory, &error)),
         }
@@ -387,6 +389,8 @@ impl SharedEncoding<'_> {
 
 #[cfg(test)]
 mod tests {
+    use paritas_store::error::ErrorKind;
+
     use super::*;
 
     /// Another process may write shards of the same name after those that exist were listed.

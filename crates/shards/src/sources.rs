@@ -292,7 +292,7 @@ impl<'a> Sources<'a> {
             reasons.join(", ")
         );
         let error = match unread {
-            Some(unread) => Error::unread(format!("{message}; it may be in {unread}")),
+            Some(unread) => Error::failed(format!("{message}; it may be in {unread}")),
             None => Error::too_few(message),
         };
         let good = (shards - bad.len()) as u64;
@@ -435,7 +435,7 @@ fn no_length(object: &Object) -> Error {
         (0..object.parts.len()).filter(|&part| !object.parts[part].is_empty()).collect();
     let at_best = object.geometry.buffers_in(seen);
     match object.unread_note().filter(|_| object.could_be_had([&at_best], &[])) {
-        Some(unread) => Error::unread(format!("{message}; it may be in {unread}")),
+        Some(unread) => Error::failed(format!("{message}; it may be in {unread}")),
         None => Error::too_few(message),
     }
 }

@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 
 use paritas::Pages;
 use paritas::long::{LongCode, LongSums};
-use paritas_store::error::{Error, ErrorKind, Result};
+use paritas_store::error::{Error, Result};
 use paritas_store::progress::Progress;
 use paritas_store::shown::shown;
 use paritas_store::staging::{NewFile, Replace, StagedFile};
@@ -99,15 +99,12 @@ pub(super) fn file_sizes(items: &[Item]) -> impl Iterator<Item = u64> + Clone {
 fn refuse_hollow(order: &LayerOrder, skipped: &[Skipped]) -> Result<()> {
     let replaces_all = order.generation > 0 && order.older.is_empty();
     let Some(first) = skipped.last().filter(|_| replaces_all) else { return Ok(()) };
-    Err(Error::new(
-        ErrorKind::Busy,
-        format!(
-            "{}: files change while they are read, so the new parity would repair little, and the \
+    Err(Error::busy(format!(
+        "{}: files change while they are read, so the new parity would repair little, and the \
              old parity stays; one of them: {}; try again when they are at rest, or leave them out",
-            shown(&order.root),
-            shown(&first.path)
-        ),
-    ))
+        shown(&order.root),
+        shown(&first.path)
+    )))
 }
 
 /// Makes and writes all parity blocks.

@@ -143,16 +143,13 @@ pub(super) fn protected_already(
         false => one.label() == label,
     });
     match old.first() {
-        Some(first) if !job.force => Err(Error::new(
-            ErrorKind::Exists,
-            format!(
-                "{} is protected already, under the label {} (id {}); `update` updates that \
+        Some(first) if !job.force => Err(Error::exists(format!(
+            "{} is protected already, under the label {} (id {}); `update` updates that \
                  protection, `force` replaces it, and `label` makes another one beside it",
-                shown(root),
-                shown(&first.label()),
-                first.id()
-            ),
-        )
+            shown(root),
+            shown(&first.label()),
+            first.id()
+        ))
         .naming(&["update", "force", "label"])),
         _ => Ok(old),
     }

@@ -29,7 +29,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use paritas_store::error::{Error, ErrorKind, Result};
+#[cfg(doc)]
+use paritas_store::error::ErrorKind;
+use paritas_store::error::{Error, Result};
 use paritas_store::shown::shown;
 
 use super::files::{holds_named, named_files_in, parity_files_in};
@@ -286,7 +288,7 @@ impl ParityPlaces {
         if let Some(given) = absent {
             let message = format!("{}: there is no such file or folder", shown(&given.named));
             let missing = fs::symlink_metadata(&given.named).err();
-            return Error::new(ErrorKind::Io, message)
+            return Error::failed(message)
                 .because(missing.unwrap_or_else(|| io::ErrorKind::NotFound.into()));
         }
         let paths: Vec<String> = paths.iter().map(|path| shown(path).to_string()).collect();

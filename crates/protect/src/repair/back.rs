@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use paritas_store::error::{Error, ErrorKind, Result};
+use paritas_store::error::{Error, Result};
 use paritas_store::place::system::FileSystem;
 use paritas_store::shown::shown;
 
@@ -114,13 +114,10 @@ impl<'a> RepairRun<'a> {
         // A file system without links has got none.
         match std::fs::symlink_metadata(self.target.path_of(&entry.path)).is_ok() {
             true => self.target.remove(from),
-            false => Err(Error::new(
-                ErrorKind::Io,
-                format!(
-                    "{} stays, because its old file system has no links",
-                    shown(&self.target.path_of(from))
-                ),
-            )),
+            false => Err(Error::failed(format!(
+                "{} stays, because its old file system has no links",
+                shown(&self.target.path_of(from))
+            ))),
         }
     }
 }

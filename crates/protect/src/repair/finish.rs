@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 
-use paritas_store::error::{Error, ErrorKind, Result};
+use paritas_store::error::{Error, Result};
 use paritas_store::shown::shown;
 use paritas_store::staging::commit;
 
@@ -144,13 +144,10 @@ impl<'a> RepairRun<'a> {
         let path = self.target.path_of(path);
         match needed.contains(&path) {
             false => Ok(()),
-            true => Err(Error::new(
-                ErrorKind::Busy,
-                format!(
-                    "{} stays, because it has bytes of a file that could not be restored",
-                    shown(&path)
-                ),
-            )),
+            true => Err(Error::busy(format!(
+                "{} stays, because it has bytes of a file that could not be restored",
+                shown(&path)
+            ))),
         }
     }
 }

@@ -281,13 +281,10 @@ impl<'a> RepairRun<'a> {
             Some(source) => format!("{}, or a file beside it,", shown(&source.path)),
             None => format!("a file or the parity of {}", shown(&self.protection.root)),
         };
-        Error::new(
-            ErrorKind::Busy,
-            format!(
-                "{what} changed while the repair read it, so nothing that was computed from it is \
+        Error::busy(format!(
+            "{what} changed while the repair read it, so nothing that was computed from it is \
                  used; run the repair again"
-            ),
-        )
+        ))
     }
 
     /// Begins the parity files that are to be written anew, and copies the good blocks of the old
@@ -481,9 +478,9 @@ fn copy_row(layer: &Layer, row: u64, old: &Path, place: u64, new: &StagedFile) -
     read_row(old, place + block, &mut stored)?;
     match stored == check.finalize().to_le_bytes() {
         true => Ok(()),
-        false => Err(Error::new(
-            ErrorKind::Busy,
-            format!("{} changed while the repair read it; run the repair again", shown(old)),
-        )),
+        false => Err(Error::busy(format!(
+            "{} changed while the repair read it; run the repair again",
+            shown(old)
+        ))),
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-use paritas_store::error::{Error, ErrorKind, Result};
+use paritas_store::error::{Error, Result};
 use paritas_store::shown::shown;
 
 use super::{RepairReport, RepairRun};
@@ -42,13 +42,10 @@ impl RepairRun<'_> {
         };
         match is_whole {
             true => self.target.hard_link(from, to, None),
-            false => Err(Error::new(
-                ErrorKind::Busy,
-                format!(
-                    "{} changed while the repair read it; run the repair again",
-                    shown(&self.target.path_of(from))
-                ),
-            )),
+            false => Err(Error::busy(format!(
+                "{} changed while the repair read it; run the repair again",
+                shown(&self.target.path_of(from))
+            ))),
         }
     }
 
@@ -106,14 +103,11 @@ impl RepairRun<'_> {
         match &entry.kind {
             _ if self.was_restored(entry) => Ok(()),
             EntryKind::Symlink { target } => self.target.symlink(entry, target, self.seen(number)),
-            EntryKind::HardLink { target } if is_missing(target) => Err(Error::new(
-                ErrorKind::Io,
-                format!(
-                    "{} is another name of {}, which could not be restored",
-                    shown(&self.target.path_of(&entry.path)),
-                    shown(&self.target.path_of(target))
-                ),
-            )),
+            EntryKind::HardLink { target } if is_missing(target) => Err(Error::failed(format!(
+                "{} is another name of {}, which could not be restored",
+                shown(&self.target.path_of(&entry.path)),
+                shown(&self.target.path_of(target))
+            ))),
             EntryKind::HardLink { target } => {
                 let file = self.place_of(target);
                 self.target.hard_link(&file, &entry.path, self.seen(number))

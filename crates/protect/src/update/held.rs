@@ -3,7 +3,9 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use paritas_store::error::{Error, ErrorKind, Result};
+#[cfg(doc)]
+use paritas_store::error::ErrorKind;
+use paritas_store::error::{Error, Result};
 use paritas_store::shown::shown;
 
 use super::Changes;
@@ -79,14 +81,11 @@ impl Held {
     pub fn refuse_anew(&self) -> Result<()> {
         match self.places.first() {
             None => self.parity.first().map_or(Ok(()), |folder| Err(absent_parity(folder))),
-            Some(Skipped { path, reason }) => Err(Error::new(
-                ErrorKind::Io,
-                format!(
-                    "{} cannot be read ({reason}), so its parity cannot be made anew; make it \
+            Some(Skipped { path, reason }) => Err(Error::failed(format!(
+                "{} cannot be read ({reason}), so its parity cannot be made anew; make it \
                      readable first, or mount its disk",
-                    shown(path)
-                ),
-            )),
+                shown(path)
+            ))),
         }
     }
 }
@@ -97,15 +96,12 @@ fn absent_parity(folder: &Path) -> Error {
         true => "has none of it now",
         false => "does not exist now",
     };
-    Error::new(
-        ErrorKind::Io,
-        format!(
-            "the folder {} for parity {what}, and what was put there would become worthless if all \
+    Error::failed(format!(
+        "the folder {} for parity {what}, and what was put there would become worthless if all \
              parity were made anew; mount its disk, or repair first, which writes the missing \
              parity; if it is gone for good, update with `accept_changes`",
-            shown(folder)
-        ),
-    )
+        shown(folder)
+    ))
     .naming(&["accept_changes"])
 }
 
@@ -133,7 +129,7 @@ impl Changes<'_> {
                      folder back, or, if what was in it is gone, update with `accept_changes`",
                     shown(&above)
                 );
-                return Err(Error::new(ErrorKind::Io, message).naming(&["accept_changes"]));
+                return Err(Error::failed(message).naming(&["accept_changes"]));
             }
             if there.contains_key(&entry.path) || self.is_alive(entry) {
                 continue;

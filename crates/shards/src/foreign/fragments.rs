@@ -11,7 +11,9 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use paritas::{Buffer, Codec, NodeId};
-use paritas_store::error::{Error, ErrorKind, Result};
+#[cfg(doc)]
+use paritas_store::error::ErrorKind;
+use paritas_store::error::{Error, Result};
 use paritas_store::shown::shown;
 
 use crate::foreign::layout::{FragmentLayout, FragmentRun};
@@ -321,7 +323,7 @@ impl Fragments {
 }
 
 fn unread(error: &io::Error) -> Error {
-    Error::new(ErrorKind::Io, format!("reading the fragments: {error}"))
+    Error::failed(format!("reading the fragments: {error}"))
 }
 
 fn listed(numbers: &[usize]) -> String {

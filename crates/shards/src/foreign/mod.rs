@@ -26,7 +26,9 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use paritas::{Code, Codec, CodecOptions, Spec};
-use paritas_store::error::{Error, ErrorKind, Result};
+#[cfg(doc)]
+use paritas_store::error::ErrorKind;
+use paritas_store::error::{Error, Result};
 use paritas_store::progress::Progress;
 use paritas_store::shown::shown;
 
@@ -252,7 +254,7 @@ fn regular_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     files.sort_unstable();
     files.dedup();
     if files.is_empty() {
-        return Err(Error::new(ErrorKind::NotRecognised, "there are no files at the given paths"));
+        return Err(Error::not_recognised("there are no files at the given paths"));
     }
     Ok(files)
 }
@@ -405,7 +407,7 @@ fn by_number(
 }
 
 fn not_recognised(path: &Path, why: &str) -> Error {
-    Error::new(ErrorKind::NotRecognised, format!("{}: {why}", shown(path)))
+    Error::not_recognised(format!("{}: {why}", shown(path)))
 }
 
 /// Returns the number of data nodes of a code in the word layout.

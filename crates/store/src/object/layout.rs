@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use paritas::{Code, CodecOptions, Spec};
 
-use crate::error::{Error, ErrorKind, Result};
+#[cfg(doc)]
+use crate::error::ErrorKind;
+use crate::error::{Error, Result};
 use crate::object::format::{
     Digest, Identity, MAX_RECORD, ObjectId, PREFIX, Record, RecordFlaw, RecordKind, TRAILER, Total,
     check_name, footer_length, record_length,
@@ -107,11 +109,11 @@ impl ObjectLayout {
     pub fn read(start: &[u8], options: impl Fn(&Spec) -> CodecOptions) -> Result<(Self, usize)> {
         let record = front_record(start).map_err(not_recognised)?;
         let geometry = rebuild(&record.identity, None, &options)
-            .map_err(|how| Error::new(ErrorKind::NotRecognised, format!("the shard {how}")))?;
+            .map_err(|how| Error::not_recognised(format!("the shard {how}")))?;
         let part = Part { stage: record.stage(), shard: record.shard as usize };
         let number = geometry.find_part(part).ok_or_else(|| {
             let message = format!("the shard states a part that its code lacks: {part:?}");
-            Error::new(ErrorKind::NotRecognised, message)
+            Error::not_recognised(message)
         })?;
         Ok((Self::of(geometry, record.identity)?, number))
     }
@@ -422,5 +424,5 @@ fn front_record(start: &[u8]) -> Result<Record, RecordFlaw> {
 }
 
 fn not_recognised(flaw: RecordFlaw) -> Error {
-    Error::new(ErrorKind::NotRecognised, format!("the front header {flaw}"))
+    Error::not_recognised(format!("the front header {flaw}"))
 }
