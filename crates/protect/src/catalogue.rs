@@ -216,8 +216,7 @@ impl Details {
 impl Item {
     /// Returns the item for bytes that do not belong to a file.
     pub fn gap(size: u64) -> Self {
-        let modified = Timestamp { seconds: 0, nanoseconds: 0 };
-        let details = Details::default();
+        let (modified, details) = Default::default();
         Self { path: Vec::new(), mode: 0, modified, details, kind: ItemKind::Gap { size } }
     }
 

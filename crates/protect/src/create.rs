@@ -15,7 +15,9 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use paritas_store::error::{Error, ErrorKind, Result};
+#[cfg(doc)]
+use paritas_store::error::ErrorKind;
+use paritas_store::error::{Error, Result};
 use paritas_store::place::attributes::Timestamp;
 use paritas_store::progress::Progress;
 use paritas_store::setters;
@@ -34,7 +36,7 @@ use crate::geometry::{Redundancy, StreamGeometry, refuse_too_long};
 use crate::parity::write_catalogue;
 use crate::restored;
 use crate::stream::{PieceFile, Stream};
-use crate::system::{name_bytes, path_in};
+use crate::system::{path_in, whole_bytes};
 use crate::tree::{FoundEntry, FoundKind, Scope, Skipped, Tree, further_names, root_of, threads};
 use crate::trouble;
 use coded::{CodedLayer, file_sizes};
@@ -253,7 +255,7 @@ pub(crate) fn plan_in(
         settings,
         // A new protection in the place of an old one is a later layer of it, so that there is one
         // protection at each moment.
-        protection: old.first().map_or_else(random_id, |old| Ok(old.id()))?,
+        protection: old.first().map_or_else(Id::random, |old| Ok(old.id()))?,
         generation: old.first().map_or(0, |old| old.next_generation),
         older: Vec::new(),
         redundancy: job.redundancy,
@@ -575,14 +577,5 @@ pub(crate) fn stream(root: &Path, items: &[Item], redundancy: Redundancy) -> Res
 }
 
 pub(crate) fn now() -> Timestamp {
-    Timestamp::of(SystemTime::now()).unwrap_or(Timestamp { seconds: 0, nanoseconds: 0 })
-}
-
-pub(crate) fn random_id() -> Result<Id> {
-    Id::random()
-}
-
-/// Returns the bytes of an absolute path.
-pub(crate) fn whole_bytes(path: &Path) -> Vec<u8> {
-    name_bytes(path.as_os_str()).to_vec()
+    Timestamp::of(SystemTime::now()).unwrap_or_default()
 }

@@ -15,7 +15,9 @@ use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use paritas_store::error::{Error, ErrorKind, Result};
+#[cfg(doc)]
+use paritas_store::error::ErrorKind;
+use paritas_store::error::{Error, Result};
 use paritas_store::place::attributes::Timestamp;
 use paritas_store::shown::{counted, shown};
 use paritas_store::staging::{commit_over, has_temporary_name};
@@ -26,7 +28,7 @@ use crate::exclude::Excludes;
 use crate::format::{Header, Id, checksum_of_zeros};
 use crate::geometry::{Redundancy, StreamGeometry};
 use crate::parity::{ParityFile, is_remnant, read_catalogue, refusal};
-use crate::system::{name_bytes, owned_name, path_in};
+use crate::system::{name_bytes, owned_name, path_in, whole_bytes};
 use crate::tree::{Scope, Tree, joined, threads};
 use files::{holds_named, named_files_in, parity_files_in};
 use given::folders_among;
@@ -391,11 +393,6 @@ impl Protection {
         self.entry_at(path).is_some_and(|number| !is_folder(number)) || !self.below(path).is_empty()
     }
 
-    /// Whether `root` is the root of this protection.
-    pub(crate) fn was_at(&self, root: &Path) -> bool {
-        self.root == root
-    }
-
     /// Uses a folder as the root.
     fn move_to(&mut self, root: PathBuf) {
         self.settings = settings_at(&root, self.settings.clone());
@@ -472,10 +469,9 @@ fn settings_at(root: &Path, mut settings: Settings) -> Settings {
             Ok(inner) => root.join(inner),
             Err(_) => folder,
         };
-        let bytes = |path: &Path| name_bytes(path.as_os_str()).to_vec().into();
-        let folders = chosen_folders(&settings).map(|folder| bytes(&now(folder)));
+        let folders = chosen_folders(&settings).map(|folder| whole_bytes(&now(folder)).into());
         settings.folders = folders.collect();
-        settings.root = bytes(root);
+        settings.root = whole_bytes(root).into();
     }
     settings
 }

@@ -15,7 +15,9 @@ use crate::sparse::copy_bytes;
 use crate::stream::open;
 use crate::system::{owned_name, path_in};
 use crate::tree::{folder_of, is_temporary, temporary_name};
-use paritas_store::error::{Error, ErrorKind, Result};
+#[cfg(doc)]
+use paritas_store::error::ErrorKind;
+use paritas_store::error::{Error, Result};
 use paritas_store::place::attributes::{Attributes, Timestamp, WantedAttributes};
 use paritas_store::place::extended::Extended;
 use paritas_store::place::folder::Folder;
@@ -177,7 +179,7 @@ impl RestoreTree {
 
     fn temporary(&self) -> Result<Vec<u8>> {
         let random = getrandom::u64()
-            .map_err(|error| Error::failed(format!("drawing random numbers: {error}")))?;
+            .map_err(|error| Error::stream("drawing random numbers", error.into()))?;
         Ok(temporary_name(&self.id, random))
     }
 

@@ -12,6 +12,11 @@ pub(crate) fn path_in(root: &Path, path: &[u8]) -> PathBuf {
     }
 }
 
+/// Returns the bytes of an absolute path.
+pub(crate) fn whole_bytes(path: &Path) -> Vec<u8> {
+    name_bytes(path.as_os_str()).to_vec()
+}
+
 /// Returns a relative path as a catalogue writes it.
 pub(crate) fn path_bytes(path: &Path) -> Vec<u8> {
     let parts: Vec<&[u8]> = path.iter().map(name_bytes).collect();

@@ -288,8 +288,7 @@ impl Tree {
 impl FoundEntry {
     fn new(path: Vec<u8>, metadata: &Metadata, kind: FoundKind) -> Self {
         let attributes = Attributes::of(metadata);
-        let never = Timestamp { seconds: 0, nanoseconds: 0 };
-        let modified = attributes.modified.unwrap_or(never);
+        let modified = attributes.modified.unwrap_or_default();
         let changed =
             Timestamp::changed(metadata).filter(|_| !matches!(kind, FoundKind::Symlink { .. }));
         Self {

@@ -15,12 +15,12 @@ use paritas_store::progress::Progress;
 use paritas_store::shown::shown;
 use paritas_store::staging::{NewFile, Replace, StagedFile};
 
-use super::{LayerOrder, random_id};
+use super::LayerOrder;
 use crate::access::parity_access;
 use crate::catalogue::{Item, ItemKind};
 use crate::coding::Batches;
 use crate::digest::FileDigest;
-use crate::format::Header;
+use crate::format::{Header, Id};
 use crate::geometry::StreamGeometry;
 use crate::parity::write_row;
 use crate::scan::digest_of;
@@ -76,7 +76,7 @@ impl CodedLayer {
     }
 
     fn make_once(order: &LayerOrder, progress: Progress<'_>) -> Result<Self> {
-        let header = order.header(random_id()?, 0);
+        let header = order.header(Id::random()?, 0);
         let access = parity_access(&order.root, order.mode);
         let new = NewFile::all(order.targets(), &Replace::Never, access);
         let files = StagedFile::create_all(new, 0)?;

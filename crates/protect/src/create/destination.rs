@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use paritas_store::error::{Error, ErrorKind, Result};
+use paritas_store::error::{Error, Result};
 use paritas_store::place::attributes::Attributes;
 use paritas_store::place::folder::Folder;
 use paritas_store::place::system::set_owner;
@@ -161,6 +161,6 @@ pub(super) fn at_root(root: &Path, folders: &[PathBuf]) -> Result<Vec<Protection
     let mut folders = folders.to_vec();
     folders.push(root.join(FOLDER));
     let mut found = in_folders(&folders)?;
-    found.retain(|one| one.was_at(root));
+    found.retain(|one| one.root() == root);
     Ok(found)
 }

@@ -6,7 +6,7 @@ use minicbor::bytes::ByteVec;
 use paritas_store::place::attributes::Owner;
 
 fn entry(path: &str, kind: EntryKind) -> ProtectedEntry {
-    let modified = Timestamp { seconds: 0, nanoseconds: 0 };
+    let modified = Timestamp::default();
     ProtectedEntry { path: path.into(), mode: 0o644, modified, details: Default::default(), kind }
 }
 

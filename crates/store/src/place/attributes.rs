@@ -55,7 +55,7 @@ pub struct Owner {
 }
 
 /// A moment, counted from the beginning of 1970 in UTC.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
 #[cbor(array)]
 pub struct Timestamp {
     /// Whole seconds, rounded down: below 0 before 1970.
