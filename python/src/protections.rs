@@ -303,7 +303,7 @@ fn shown(
     protection: &Protection,
     report: paritas_protect::VerifyReport,
 ) -> Result<ProtectionReport> {
-    let status = report.state().name();
+    let status = report.status.name();
     let findings =
         report.findings.into_iter().map(|finding| Py::new(py, FileFinding::from(finding)));
     Ok(ProtectionReport {
@@ -385,7 +385,7 @@ impl RestoreReport {
     fn of((id, report): (String, paritas_protect::RepairReport)) -> Self {
         Self {
             id,
-            status: report.found.state().name(),
+            status: report.found.status.name(),
             restored: report.restored,
             moved_back: report.moved_back,
             parity: report.parity,

@@ -189,7 +189,8 @@ pub fn repair(
     let (wanted, lost) = split(protection, &evidence, &short, wanted);
     let lost_parity =
         writes_parity(protection, job) && has_lost_parity(protection, &evidence, &short);
-    if !lost.is_empty() || lost_parity || protection.may_lack_entries() {
+    let is_known = report.found.status != State::Unknown;
+    if is_known && (!lost.is_empty() || lost_parity || protection.may_lack_entries()) {
         report.found.status = State::Lost;
     }
     let target = RestoreTree::open(&root, protection.id.to_string(), job.sync)?;

@@ -132,7 +132,7 @@ pub struct LayerReport {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct VerifyReport {
-    /// The verdict.
+    /// The verdict. Where something could not be read now, it may be intact, so nothing is known.
     pub status: State,
     /// Whether a repair would restore anything: something is damaged or missing, and the blocks
     /// that it needs are not lost beyond repair.
@@ -161,16 +161,6 @@ impl VerifyReport {
     /// Returns the number of findings whose state `is_wanted` accepts.
     pub fn count(&self, is_wanted: impl Fn(&FileState) -> bool) -> u64 {
         self.findings.iter().filter(|finding| is_wanted(&finding.state)).count() as u64
-    }
-
-    /// Returns the state of the protection. Where something could not be read now, it may be
-    /// intact, so nothing is known.
-    pub fn state(&self) -> State {
-        let unreadable = self.count(|state| matches!(state, FileState::Unreadable(_)));
-        match unreadable > 0 || self.parity.iter().any(|finding| finding.unreadable) {
-            true => State::Unknown,
-            false => self.status,
-        }
     }
 }
 

@@ -67,6 +67,10 @@ fn status(
 ) -> State {
     let is_good = |state: &FileState| matches!(state, FileState::Touched | FileState::Moved(_));
     let mut states = evidence.states.iter().filter(|(number, _)| protection.covers(**number));
+    let is_unread = |state: &FileState| matches!(state, FileState::Unreadable(_));
+    if states.clone().any(|(_, state)| is_unread(state)) || parity.iter().any(|it| it.unreadable) {
+        return State::Unknown;
+    }
     let lost = states.clone().filter(|(_, state)| is_lost(state));
     let mut short = short(layers);
     let lost: Vec<usize> = lost.map(|(&number, _)| number).collect();

@@ -89,7 +89,7 @@ fn unread_message(protection: &Protection, report: &RepairReport) -> String {
 fn state(report: &RepairReport, args: &Repair) -> ObjectStateWord {
     let is_untouched =
         report.restored.is_empty() && report.moved_back.is_empty() && report.parity.is_empty();
-    match word_of(report.found.state()) {
+    match word_of(report.found.status) {
         state @ (ObjectStateWord::Lost | ObjectStateWord::Unknown) => state,
         state if args.dry_run => state,
         _ if !report.failed.is_empty() => ObjectStateWord::Unknown,

@@ -35,7 +35,7 @@ pub fn run(
     let progress = output.progress(Some(total));
     let report = verify(protection, &options, &|bytes| progress.advance(bytes))?;
     let seconds = progress.finish();
-    let state = word_of(report.state());
+    let state = word_of(report.status);
     if args.search.reports(state) {
         let line = line(protection, &report, state, args.quick, seconds);
         output.result(line, || text(protection, &report, state, args));
