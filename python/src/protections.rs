@@ -263,13 +263,12 @@ impl From<paritas_protect::FileFinding> for FileFinding {
         let pairs = |ranges: Vec<std::ops::Range<u64>>| {
             ranges.into_iter().map(|range| (range.start, range.end)).collect()
         };
-        let (state, ranges, moved_to, reason) = match finding.state {
-            FileState::Touched => ("touched", Vec::new(), None, None),
-            FileState::Damaged(ranges) => ("damaged", pairs(ranges), None, None),
-            FileState::Changed(ranges) => ("changed", pairs(ranges), None, None),
-            FileState::Missing => ("missing", Vec::new(), None, None),
-            FileState::Moved(path) => ("moved", Vec::new(), Some(path), None),
-            FileState::Unreadable(reason) => ("unreadable", Vec::new(), None, Some(reason)),
+        let state = finding.state.name();
+        let (ranges, moved_to, reason) = match finding.state {
+            FileState::Damaged(ranges) | FileState::Changed(ranges) => (pairs(ranges), None, None),
+            FileState::Moved(path) => (Vec::new(), Some(path), None),
+            FileState::Unreadable(reason) => (Vec::new(), None, Some(reason)),
+            FileState::Touched | FileState::Missing => (Vec::new(), None, None),
         };
         Self { path: finding.path, state, ranges, moved_to, reason }
     }

@@ -33,6 +33,20 @@ pub enum FileState {
     Unreadable(String),
 }
 
+impl FileState {
+    /// Returns the word for the state in reports.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Touched => "touched",
+            Self::Damaged(_) => "damaged",
+            Self::Changed(_) => "changed",
+            Self::Missing => "missing",
+            Self::Moved(_) => "moved",
+            Self::Unreadable(_) => "unreadable",
+        }
+    }
+}
+
 /// The evidence behind the report of a verification.
 #[derive(Debug)]
 pub(crate) struct Evidence {

@@ -314,19 +314,20 @@ pub enum ProtectedKindWord {
 }
 
 /// The current state of something protected.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+// Worst first: texts are in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FindingStateWord {
     /// Some of its bytes are damaged.
     Damaged,
-    /// Somebody has changed it.
-    Changed,
     /// It is not there.
     Missing,
+    /// It may not be read.
+    Unreadable,
+    /// Somebody has changed it.
+    Changed,
     /// It is under another name.
     Moved,
     /// Only its time or mode differs.
     Touched,
-    /// It may not be read.
-    Unreadable,
 }

@@ -2,24 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use paritas_protect::{FileState, LayerReport, Protection, VerifyReport};
+use paritas_protect::{FileFinding, FileState, LayerReport, Protection, VerifyReport};
 use paritas_report::parts::ObjectStateWord;
 use paritas_report::protections::FindingStateWord;
 
 use super::command;
 use crate::commands::leftovers::quoted;
 use crate::output::counted;
-
-/// The kinds of findings, worst first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
-    Damaged,
-    Missing,
-    Unreadable,
-    Changed,
-    Moved,
-    Touched,
-}
 
 /// What can be done about a kind of finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,59 +23,29 @@ enum Next {
     Place,
 }
 
-impl Kind {
-    pub fn of(state: &FileState) -> Self {
-        match state {
-            FileState::Damaged(_) => Self::Damaged,
-            FileState::Missing => Self::Missing,
-            FileState::Unreadable(_) => Self::Unreadable,
-            FileState::Changed(_) => Self::Changed,
-            FileState::Moved(_) => Self::Moved,
-            FileState::Touched => Self::Touched,
-        }
-    }
-
-    /// Returns the word for the kind in lines.
-    pub fn state_word(self) -> FindingStateWord {
-        match self {
-            Self::Damaged => FindingStateWord::Damaged,
-            Self::Missing => FindingStateWord::Missing,
-            Self::Unreadable => FindingStateWord::Unreadable,
-            Self::Changed => FindingStateWord::Changed,
-            Self::Moved => FindingStateWord::Moved,
-            Self::Touched => FindingStateWord::Touched,
-        }
-    }
-
-    /// Returns the word for the kind in texts.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Damaged => "damaged",
-            Self::Missing => "missing",
-            Self::Unreadable => "unreadable",
-            Self::Changed => "changed",
-            Self::Moved => "moved",
-            Self::Touched => "touched",
-        }
-    }
-
-    /// Whether only a verbose report has a line for each finding of this kind.
-    pub fn is_minor(self) -> bool {
-        self == Self::Touched
-    }
-
-    fn next(self) -> Option<Next> {
-        match self {
-            Self::Unreadable => Some(Next::Read),
-            Self::Damaged | Self::Missing => Some(Next::Repair),
-            Self::Changed => Some(Next::Choose),
-            Self::Moved => Some(Next::Place),
-            Self::Touched => None,
-        }
+/// Returns the word for a state in lines. Worse states sort first.
+pub fn finding_word(state: &FileState) -> FindingStateWord {
+    match state {
+        FileState::Damaged(_) => FindingStateWord::Damaged,
+        FileState::Missing => FindingStateWord::Missing,
+        FileState::Unreadable(_) => FindingStateWord::Unreadable,
+        FileState::Changed(_) => FindingStateWord::Changed,
+        FileState::Moved(_) => FindingStateWord::Moved,
+        FileState::Touched => FindingStateWord::Touched,
     }
 }
 
 impl Next {
+    fn after(state: &FileState) -> Option<Self> {
+        match state {
+            FileState::Unreadable(_) => Some(Self::Read),
+            FileState::Damaged(_) | FileState::Missing => Some(Self::Repair),
+            FileState::Changed(_) => Some(Self::Choose),
+            FileState::Moved(_) => Some(Self::Place),
+            FileState::Touched => None,
+        }
+    }
+
     /// Returns what to do, with the commands to type.
     fn advice(self, protection: &Protection, layers: &[LayerReport]) -> Vec<String> {
         let command = |verb| command(verb, protection);
@@ -131,11 +90,10 @@ pub fn for_changed(protection: &Protection, layers: &[LayerReport]) -> [String; 
 
 /// Whether files were changed and nothing else is wrong, so that nothing needs repair.
 pub fn is_changed_alone(report: &VerifyReport) -> bool {
-    let mut kinds = report.findings.iter().map(|finding| Kind::of(&finding.state));
-    let is_harmless = |kind| matches!(kind, Kind::Changed | Kind::Touched);
-    report.count(|state| matches!(state, FileState::Changed(_))) > 0
-        && kinds.all(is_harmless)
-        && report.parity.is_empty()
+    let changed = report.count(|state| matches!(state, FileState::Changed(_)));
+    let touched = report.count(|state| *state == FileState::Touched);
+    let is_all = changed + touched == report.findings.len() as u64;
+    changed > 0 && is_all && report.parity.is_empty()
 }
 
 /// Returns the step that removes the copies of what repairs have replaced.
@@ -146,11 +104,13 @@ pub fn for_copies(protection: &Protection) -> String {
 /// Counts findings by kind, worst first, then new files. Returns `None` if there is nothing to
 /// count.
 pub fn counts(report: &VerifyReport) -> Option<String> {
-    let mut found: BTreeMap<Kind, u64> = BTreeMap::new();
-    report.findings.iter().for_each(|one| *found.entry(Kind::of(&one.state)).or_default() += 1);
-    let found = found.into_iter().map(|(kind, count)| match kind {
-        Kind::Touched => format!("{count} touched (only times or modes differ)"),
-        kind => format!("{count} {}", kind.word()),
+    let mut found: BTreeMap<(FindingStateWord, &str), u64> = BTreeMap::new();
+    for FileFinding { state, .. } in &report.findings {
+        *found.entry((finding_word(state), state.name())).or_default() += 1;
+    }
+    let found = found.into_iter().map(|((word, name), count)| match word {
+        FindingStateWord::Touched => format!("{count} touched (only times or modes differ)"),
+        _ => format!("{count} {name}"),
     });
     let others = [
         (report.parity.len(), "of the parity files not intact"),
@@ -173,8 +133,8 @@ pub fn next_steps(
     is_quick: bool,
 ) -> Vec<String> {
     let read = if is_quick { &[] } else { &report.layers[..] };
-    let kinds = report.findings.iter().map(|finding| Kind::of(&finding.state));
-    let mut next: BTreeSet<Next> = kinds.filter_map(Kind::next).collect();
+    let states = report.findings.iter().map(|finding| &finding.state);
+    let mut next: BTreeSet<Next> = states.filter_map(Next::after).collect();
     let unread = report.parity.iter().any(|finding| finding.unreadable);
     next.extend(unread.then_some(Next::Read));
     next.extend(report.parity.iter().any(|finding| !finding.unreadable).then_some(Next::Repair));

@@ -11,7 +11,7 @@ use paritas_report::protections::{
     FindingEntry, ParityFindingEntry, ProtectVerifyLine, ProtectedKindWord, VerifiedLayerEntry,
 };
 
-use super::kinds::{Kind, add_steps, counts, is_changed_alone, next_steps};
+use super::kinds::{add_steps, counts, finding_word, is_changed_alone, next_steps};
 use super::{add_lines, below, fields, layer_entry, skipped_entries, title};
 use crate::args::shards::Verify;
 use crate::commands::many::word_of;
@@ -82,7 +82,7 @@ fn finding_entry(finding: &FileFinding) -> FindingEntry {
             Protected::Symlink => ProtectedKindWord::Symlink,
             Protected::HardLink => ProtectedKindWord::HardLink,
         },
-        state: Kind::of(&finding.state).state_word(),
+        state: finding_word(&finding.state),
         size: finding.size,
         has_time: finding.has_time,
         ranges,
@@ -117,7 +117,7 @@ fn text(
     let (files, bytes) = (counted(report.files, "file"), output::bytes(protection.bytes()));
     let quick = if args.quick { " by size and time" } else { "" };
     let word = match state {
-        ObjectStateWord::Repairable if is_changed_alone(report) => Kind::Changed.word(),
+        ObjectStateWord::Repairable if is_changed_alone(report) => "changed",
         state => state.name(),
     };
     let mut text = format!("{}: {word}{quick}, {files}, {bytes}", title(protection));
@@ -220,11 +220,12 @@ fn layer_lines(report: &VerifyReport) -> impl Iterator<Item = String> + '_ {
 /// replaced files, and for layers.
 fn lines(protection: &Protection, report: &VerifyReport, verbose: bool) -> Vec<String> {
     let root = protection.root();
-    let findings = report.findings.iter().map(|finding| (Kind::of(&finding.state), finding));
-    let mut findings: Vec<_> = findings.filter(|(kind, _)| verbose || !kind.is_minor()).collect();
-    findings.sort_by_key(|&(kind, _)| kind);
+    let findings = report.findings.iter();
+    let mut findings: Vec<&FileFinding> =
+        findings.filter(|finding| verbose || finding.state != FileState::Touched).collect();
+    findings.sort_by_key(|finding| finding_word(&finding.state));
     let mut lines: Vec<String> =
-        findings.into_iter().map(|(_, finding)| finding_line(protection, finding)).collect();
+        findings.into_iter().map(|finding| finding_line(protection, finding)).collect();
     lines.extend(report.parity.iter().map(|finding| parity_line(protection, finding)));
     let skipped = report.skipped.iter();
     lines.extend(skipped.map(|one| format!("skipped  {}: {}", below(root, &one.path), one.reason)));
@@ -238,11 +239,11 @@ fn lines(protection: &Protection, report: &VerifyReport, verbose: bool) -> Vec<S
 }
 
 pub(super) fn finding_line(protection: &Protection, finding: &FileFinding) -> String {
-    let (name, what) = (shown(&finding.name), Kind::of(&finding.state).word());
+    let (name, what) = (shown(&finding.name), finding.state.name());
     let size = output::bytes(finding.size);
     match &finding.state {
         FileState::Damaged(ranges) | FileState::Changed(ranges) => {
-            let is_kept = finding.has_time && what == Kind::Changed.word();
+            let is_kept = finding.has_time && matches!(finding.state, FileState::Changed(_));
             let time = if is_kept { ", with its time kept" } else { "" };
             format!("{what:8} {name}{time}{}", ranges_text(ranges))
         }
