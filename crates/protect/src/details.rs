@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use paritas_store::place::extended::Extended;
 
 use crate::catalogue::Details;
 use crate::system::path_in;
-use crate::tree::{FoundEntry, FoundKind, in_threads};
+use crate::tree::{FoundEntry, FoundKind, map_in_threads};
 
 /// Number of files that a thread takes at a time.
 const BATCH: usize = 256;
@@ -21,19 +21,11 @@ pub(crate) fn of_all(
     known: impl Fn(usize) -> Option<Details> + Sync,
     threads: usize,
 ) -> Vec<Details> {
-    let batches = Mutex::new(found.chunks(BATCH).enumerate());
-    let parts = in_threads(threads, || {
-        let mut mine = Vec::new();
-        loop {
-            let next = batches.lock().unwrap_or_else(PoisonError::into_inner).next();
-            let Some((number, batch)) = next else { return mine };
-            let details = |(index, found)| known(index).unwrap_or_else(|| read(root, found));
-            mine.push((number, (number * BATCH..).zip(batch).map(details).collect::<Vec<_>>()));
-        }
+    let details = |(index, found)| known(index).unwrap_or_else(|| read(root, found));
+    let parts = map_in_threads(threads, found.chunks(BATCH).enumerate(), |(number, batch)| {
+        (number * BATCH..).zip(batch).map(details).collect::<Vec<_>>()
     });
-    let mut parts: Vec<_> = parts.into_iter().flatten().collect();
-    parts.sort_unstable_by_key(|(number, _)| *number);
-    let mut all: Vec<Details> = parts.into_iter().flat_map(|(_, details)| details).collect();
+    let mut all: Vec<Details> = parts.into_iter().flatten().collect();
     share(&mut all);
     all
 }

@@ -5,8 +5,6 @@ use std::fs::File;
 use std::io::IoSlice;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use paritas_store::error::{Error, Result};
 use paritas_store::place::positional::read_exact_at;
@@ -16,7 +14,7 @@ use paritas_store::staging::StagedFile;
 use crate::format::{CHECK, Header, RECORD, RecordPlace};
 use crate::pieces;
 use crate::stream::open;
-use crate::tree::in_threads;
+use crate::tree::map_in_threads;
 use crate::trouble::Trouble;
 
 /// Number of bytes that are read at once.
@@ -204,20 +202,7 @@ pub(crate) fn check_all(
     threads: usize,
     progress: Progress<'_>,
 ) -> Vec<Result<Checked>> {
-    let next = AtomicUsize::new(0);
-    let done = Mutex::new(BTreeMap::new());
-    in_threads(threads.min(files.len()), || {
-        while let Some((at, file)) = take(&next, files) {
-            let checked = file.check(progress);
-            done.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(at, checked);
-        }
-    });
-    done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).into_values().collect()
-}
-
-fn take<'f>(next: &AtomicUsize, files: &[&'f ParityFile]) -> Option<(usize, &'f ParityFile)> {
-    let at = next.fetch_add(1, Ordering::Relaxed);
-    files.get(at).map(|file| (at, *file))
+    map_in_threads(threads.min(files.len()), files.iter(), |file| file.check(progress))
 }
 
 /// Returns the catalogue of a layer from its files, if they have enough of it.

@@ -10,7 +10,6 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use crc_fast::{CrcAlgorithm, checksum};
 use paritas_store::memory::by_default;
@@ -21,7 +20,7 @@ use crate::find::{EntryKind, Layer, ProtectedEntry, Protection};
 use crate::format::{after_zeros, block_checksum, checksum_of_zeros};
 use crate::stream::{Patch, PieceFile, Stream, open};
 use crate::system::{path_bytes, path_in};
-use crate::tree::{FoundKind, Links, Tree, in_threads};
+use crate::tree::{FoundKind, Links, Tree, map_in_threads};
 
 /// Number of bytes that are read at once.
 const STEP: usize = 1 << 20;
@@ -247,18 +246,10 @@ fn unknown_files<'a>(
 
 /// Returns the files that can be read, each with its size and digest.
 pub(crate) fn contents(files: Vec<(u64, PathBuf)>, threads: usize) -> Vec<(FileContent, PathBuf)> {
-    let files = Mutex::new(files.into_iter());
-    let parts = in_threads(threads, || {
-        let mut known = Vec::new();
-        loop {
-            let next = files.lock().unwrap_or_else(PoisonError::into_inner).next();
-            let Some((size, path)) = next else { return known };
-            if let Some(digest) = digest_of(&path, size) {
-                known.push(((size, digest), path));
-            }
-        }
+    let known = map_in_threads(threads, files.into_iter(), |(size, path)| {
+        digest_of(&path, size).map(|digest| ((size, digest), path))
     });
-    parts.into_iter().flatten().collect()
+    known.into_iter().flatten().collect()
 }
 
 /// Returns the digest of a file of `size` bytes, if it can be read and has that size.
@@ -507,16 +498,8 @@ fn search(
 ) -> BTreeMap<u64, (PathBuf, u64)> {
     let at_once = (by_default(MOST_WINDOWS) / wanted.memory() as u64) as usize;
     let threads = threads.min(at_once).max(1).min(files.len());
-    let files = Mutex::new(files.into_iter());
-    let parts = in_threads(threads, || {
-        let mut found = Vec::new();
-        loop {
-            let next = files.lock().unwrap_or_else(PoisonError::into_inner).next();
-            let Some(path) = next else { return found };
-            found.extend(wanted.search(path));
-        }
-    });
-    parts.into_iter().flatten().collect()
+    let found = map_in_threads(threads, files.into_iter(), |path| wanted.search(path));
+    found.into_iter().flatten().collect()
 }
 
 /// The linear part of CRC-64/NVME over a window: the checksum without what the initial value and

@@ -646,6 +646,24 @@ pub(crate) fn in_threads<T: Send>(threads: usize, work: impl Fn() -> T + Sync) -
     })
 }
 
+/// Returns what `work` returns for each item, in order. Up to `threads` threads take the items in
+/// turns.
+pub(crate) fn map_in_threads<I: Send, T: Send>(
+    threads: usize,
+    items: impl Iterator<Item = I> + Send,
+    work: impl Fn(I) -> T + Sync,
+) -> Vec<T> {
+    let items = Mutex::new(items.enumerate());
+    let next = || items.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let parts = in_threads(threads, || {
+        let done = std::iter::from_fn(next).map(|(at, item)| (at, work(item)));
+        done.collect::<Vec<_>>()
+    });
+    let mut all: Vec<(usize, T)> = parts.into_iter().flatten().collect();
+    all.sort_unstable_by_key(|&(at, _)| at);
+    all.into_iter().map(|(_, done)| done).collect()
+}
+
 /// Returns the root of some paths, and the paths relative to it. The root of one folder is the
 /// folder itself, that of one file is its folder, and that of several paths is the deepest folder
 /// that holds them all. Links on the way to these paths are followed, those in the tree are not.

@@ -2,7 +2,7 @@
 //! as it was, everything else is read, because that says whether the part can be repaired.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use paritas_store::error::Result;
 
@@ -11,7 +11,7 @@ use crate::evidence::{Evidence, FileState};
 use crate::find::EntryKind;
 use crate::scan::digest_of;
 use crate::times::ChangeTimes;
-use crate::tree::{FoundEntry, FoundKind, in_threads};
+use crate::tree::{FoundEntry, FoundKind, map_in_threads};
 
 impl Examination<'_> {
     /// Returns the evidence that all bytes of the part that was asked for are right. It has no
@@ -72,18 +72,16 @@ impl Examination<'_> {
 
     /// Whether the files of some entries have the bytes that were protected.
     fn have_digests(&self, files: &[usize]) -> bool {
-        let (next, is_broken) = (AtomicUsize::new(0), AtomicBool::new(false));
-        in_threads(self.threads.min(files.len()), || {
-            while let Some(&number) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
-                if is_broken.load(Ordering::Relaxed) {
-                    return;
-                }
-                let entry = &self.protection.entries[number];
-                let EntryKind::File { size, digest, .. } = entry.kind else { continue };
-                let now = digest_of(&self.protection.path_of(entry), size);
-                is_broken.fetch_or(now != Some(digest), Ordering::Relaxed);
-                (self.progress)(size);
+        let is_broken = AtomicBool::new(false);
+        map_in_threads(self.threads.min(files.len()), files.iter(), |&number| {
+            if is_broken.load(Ordering::Relaxed) {
+                return;
             }
+            let entry = &self.protection.entries[number];
+            let EntryKind::File { size, digest, .. } = entry.kind else { return };
+            let now = digest_of(&self.protection.path_of(entry), size);
+            is_broken.fetch_or(now != Some(digest), Ordering::Relaxed);
+            (self.progress)(size);
         });
         !is_broken.into_inner()
     }
