@@ -171,15 +171,18 @@ pub(crate) struct Catalogue {
     pub checksums: Vec<u64>,
 }
 
-/// Something that is protected. Gaps have no path, mode or time.
+/// Something that is protected, with its path and attributes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Item {
+pub(crate) struct Described<K> {
     pub path: Vec<u8>,
     pub mode: u32,
     pub modified: Timestamp,
     pub details: Details,
-    pub kind: ItemKind,
+    pub kind: K,
 }
+
+/// An item of a catalogue. Gaps have no path, mode or time.
+pub(crate) type Item = Described<ItemKind>;
 
 /// The kind of an item.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -213,7 +216,21 @@ impl Details {
     }
 }
 
+impl<K> Described<K> {
+    /// Returns the same path and attributes with another kind.
+    pub fn with_kind<L>(&self, kind: L) -> Described<L> {
+        let Self { path, mode, modified, details, .. } = self;
+        let (path, details) = (path.clone(), details.clone());
+        Described { path, mode: *mode, modified: *modified, details, kind }
+    }
+}
+
 impl Item {
+    /// Whether it is a file whose bytes are in the layer's stream.
+    pub fn is_file(&self) -> bool {
+        matches!(self.kind, ItemKind::File { .. })
+    }
+
     /// Returns the item for bytes that do not belong to a file.
     pub fn gap(size: u64) -> Self {
         let (modified, details) = Default::default();

@@ -340,14 +340,13 @@ impl LayerOrder {
     /// Says what making the layer takes.
     pub fn plan(self, skipped: Vec<Skipped>, unmatched_excludes: Vec<String>) -> ProtectPlan {
         let passes = self.passes().len() as u64;
-        let is_file = |item: &&Item| matches!(item.kind, ItemKind::File { .. });
         let once = self.geometry.length;
         let first = self.passes().first().map_or(0, |columns| columns.end - columns.start);
         let again = if passes > 1 { (self.geometry.block - first) * self.geometry.data } else { 0 };
         ProtectPlan {
             root: self.root.clone(),
             label: String::from_utf8_lossy(&self.settings.label).into_owned(),
-            files: self.items.iter().filter(is_file).count() as u64,
+            files: self.items.iter().filter(|item| item.is_file()).count() as u64,
             geometry: self.geometry,
             parity_files: self.targets(),
             parity_bytes: self.geometry.parity * self.geometry.block,
@@ -518,8 +517,8 @@ fn refuse_damaged(order: &LayerOrder, items: &[Item]) -> Result<()> {
     if let Some(item) = items.iter().find(is_damaged) {
         return Err(trouble::damaged(&path_in(&order.root, &item.path)));
     }
-    let is_file = |item: &&Item| matches!(item.kind, ItemKind::File { .. });
-    let files: HashSet<&Vec<u8>> = items.iter().filter(is_file).map(|item| &item.path).collect();
+    let files = items.iter().filter(|item| item.is_file());
+    let files: HashSet<&Vec<u8>> = files.map(|item| &item.path).collect();
     match order.known.keys().filter(|path| !files.contains(path)).min() {
         Some(path) => Err(trouble::unread(&path_in(&order.root, path))),
         None => Ok(()),

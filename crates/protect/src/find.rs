@@ -22,7 +22,7 @@ use paritas_store::place::attributes::Timestamp;
 use paritas_store::shown::{counted, shown};
 use paritas_store::staging::{commit_over, has_temporary_name};
 
-use crate::catalogue::{Catalogue, Details, FOLDER, Item, Settings};
+use crate::catalogue::{Catalogue, Described, FOLDER, Item, Settings};
 use crate::digest::FileDigest;
 use crate::exclude::Excludes;
 use crate::format::{Header, Id, checksum_of_zeros};
@@ -105,15 +105,8 @@ pub(crate) struct LayerPiece {
     pub entry: Option<usize>,
 }
 
-/// Something that is protected.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ProtectedEntry {
-    pub path: Vec<u8>,
-    pub mode: u32,
-    pub modified: Timestamp,
-    pub details: Details,
-    pub kind: EntryKind,
-}
+/// Something that is protected by any of the layers.
+pub(crate) type ProtectedEntry = Described<EntryKind>;
 
 /// The kind of a [`ProtectedEntry`].
 #[derive(Debug, Clone, PartialEq, Eq)]

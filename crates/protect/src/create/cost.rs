@@ -6,7 +6,7 @@ use paritas_store::error::Result;
 use paritas_store::place::space::{DiskNeed, by_disk};
 
 use super::ProtectPlan;
-use crate::catalogue::{Catalogue, Item, ItemKind};
+use crate::catalogue::Catalogue;
 use crate::format::{CatalogueShape, Header, Id};
 use crate::system::path_in;
 
@@ -25,8 +25,7 @@ pub struct ParityCost {
 impl ProtectPlan {
     /// Returns the paths of the files whose bytes will be read and protected.
     pub fn protected_files(&self) -> impl Iterator<Item = PathBuf> + '_ {
-        let is_file = |item: &&Item| matches!(item.kind, ItemKind::File { .. });
-        let items = self.order.items.iter().filter(is_file);
+        let items = self.order.items.iter().filter(|item| item.is_file());
         items.map(|item| path_in(&self.root, &item.path))
     }
 

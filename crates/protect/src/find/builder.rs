@@ -54,7 +54,7 @@ impl Builder {
             pieces.push(LayerPiece { size, entry: None });
             let ItemKind::File { digest, .. } = item.kind else { continue };
             if let Some(item) = file(piece as u32, item) {
-                self.entries.push(entry(item, EntryKind::File { size, digest, layer, piece }));
+                self.entries.push(item.with_kind(EntryKind::File { size, digest, layer, piece }));
             }
         }
         let mut by_index = vec![None; header.count.into()];
@@ -87,7 +87,7 @@ impl Builder {
                 ItemKind::HardLink { target } => EntryKind::HardLink { target: target.clone() },
                 _ => continue,
             };
-            self.entries.push(entry(item, kind));
+            self.entries.push(item.with_kind(kind));
         }
     }
 
@@ -119,12 +119,6 @@ fn kept(newest: &Catalogue) -> HashMap<(u32, u32), &Item> {
         _ => None,
     };
     newest.items.iter().filter_map(kept).collect()
-}
-
-/// Returns the entry of an item.
-fn entry(item: &Item, kind: EntryKind) -> ProtectedEntry {
-    let Item { path, mode, modified, details, .. } = item.clone();
-    ProtectedEntry { path, mode, modified, details, kind }
 }
 
 /// Refuses trees in which a path occurs twice, a path leads through something that is not a folder,

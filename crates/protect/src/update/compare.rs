@@ -22,7 +22,7 @@ impl Changes<'_> {
         items: &mut [Item],
     ) -> Result<()> {
         for (place, item) in items.iter_mut().enumerate() {
-            if matches!(item.kind, ItemKind::File { .. })
+            if item.is_file()
                 && let Some(entry) = before(protection, tree, place)
                 && has_bytes(protection, item, entry, &self.times, job.checksum)?
             {
@@ -41,7 +41,7 @@ impl Changes<'_> {
     ) {
         let moved = moved(protection, items, &self.alive, threads(job.threads));
         for item in items {
-            let is_new = matches!(item.kind, ItemKind::File { .. });
+            let is_new = item.is_file();
             let entry = moved.get(&item.path).filter(|entry| is_new && !self.is_alive(entry));
             if let Some(entry) = entry {
                 self.keep(item, entry);
@@ -83,7 +83,7 @@ impl Changes<'_> {
 
     /// Notes the files that were not kept: each is new, or changed if its path was protected.
     pub(super) fn note_new(&mut self, protection: &Protection, items: &[Item]) {
-        for item in items.iter().filter(|item| matches!(item.kind, ItemKind::File { .. })) {
+        for item in items.iter().filter(|item| item.is_file()) {
             match self.changed_entry(protection, item) {
                 Some(entry) => self.changed.push(entry),
                 None => self.added.push(item.path.clone()),

@@ -10,7 +10,7 @@ use paritas_store::shown::shown;
 
 use super::Changes;
 use crate::catalogue::{Item, ItemKind};
-use crate::find::{EntryKind, ProtectedEntry, Protection};
+use crate::find::{EntryKind, Protection};
 use crate::mounts;
 use crate::system::{path_bytes, path_in};
 use crate::tree::{Skipped, Tree, above};
@@ -134,7 +134,6 @@ impl Changes<'_> {
             if there.contains_key(&entry.path) || self.is_alive(entry) {
                 continue;
             }
-            let ProtectedEntry { path, mode, modified, details, .. } = entry.clone();
             let kind = match entry.kind.clone() {
                 EntryKind::Folder => ItemKind::Folder,
                 EntryKind::Symlink { target } => ItemKind::Symlink { target },
@@ -145,7 +144,7 @@ impl Changes<'_> {
                     ItemKind::Kept { layer: layer as u32, piece: piece as u32 }
                 }
             };
-            self.items.push(Item { path, mode, modified, details, kind });
+            self.items.push(entry.with_kind(kind));
         }
         let mut gone = std::mem::take(&mut self.gone);
         gone.retain(|&number| !self.is_alive(&protection.entries[number]));
@@ -174,10 +173,8 @@ impl Changes<'_> {
             let is_folder = protection.entries[number].kind == EntryKind::Folder;
             !is_folder && held.entries.contains(&number)
         };
-        let is_impostor = |item: &Item| {
-            let is_new = matches!(item.kind, ItemKind::File { .. });
-            is_new && protection.entry_at(&item.path).is_some_and(is_held)
-        };
+        let is_impostor =
+            |item: &Item| item.is_file() && protection.entry_at(&item.path).is_some_and(is_held);
         self.items.retain(|item| !is_impostor(item));
         self.changed.retain(|&number| !is_held(number));
     }
