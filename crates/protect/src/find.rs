@@ -28,7 +28,7 @@ use crate::exclude::Excludes;
 use crate::format::{Header, Id, checksum_of_zeros};
 use crate::geometry::{Redundancy, StreamGeometry};
 use crate::parity::{ParityFile, is_remnant, read_catalogue, refusal};
-use crate::system::{name_bytes, owned_name, path_in, whole_bytes};
+use crate::system::{name_bytes, owned_name, path_bytes, path_in, whole_bytes};
 use crate::tree::{Scope, Tree, joined, threads};
 use files::{holds_named, named_files_in, parity_files_in};
 use given::folders_among;
@@ -395,6 +395,11 @@ impl Protection {
     /// Returns the path of an entry.
     pub(crate) fn path_of(&self, entry: &ProtectedEntry) -> PathBuf {
         path_in(&self.root, &entry.path)
+    }
+
+    /// Returns a path relative to the root, if it lies there.
+    pub(crate) fn relative(&self, path: &Path) -> Option<Vec<u8>> {
+        path.strip_prefix(&self.root).ok().map(path_bytes)
     }
 
     /// Returns the path at which an entry was found, if the file system treats it as equal to the

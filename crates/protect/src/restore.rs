@@ -14,7 +14,7 @@ use crate::find::ProtectedEntry;
 use crate::sparse::copy_bytes;
 use crate::stream::open;
 use crate::system::{owned_name, path_in};
-use crate::tree::{folder_of, is_temporary, temporary_name};
+use crate::tree::{above, folder_of, is_temporary, temporary_name};
 #[cfg(doc)]
 use paritas_store::error::ErrorKind;
 use paritas_store::error::{Error, Result};
@@ -135,8 +135,7 @@ impl RestoreTree {
     /// Returns the error for something that cannot be restored at a path, because a folder is
     /// there, or something that is no folder is there or on the way.
     fn in_the_way(&self, path: &[u8]) -> Error {
-        let ends = (0..path.len()).filter(|&at| path[at] == b'/').chain([path.len()]);
-        let mut on_the_way = ends.map(|end| self.path_of(&path[..end]));
+        let mut on_the_way = above(path).chain([path]).map(|path| self.path_of(path));
         let is_no_folder =
             |path: &PathBuf| std::fs::symlink_metadata(path).is_ok_and(|found| !found.is_dir());
         let obstacle = on_the_way.find(is_no_folder).unwrap_or_else(|| self.path_of(path));
@@ -153,12 +152,11 @@ impl RestoreTree {
             let found = std::fs::symlink_metadata(self.path_of(path));
             found.ok().map(|found| found.file_type())
         };
-        let mut above = (0..path.len()).filter(|&at| path[at] == b'/');
         let is_free = kind(path).is_none_or(|kind| match is_folder {
             true => kind.is_dir(),
             false => kind.is_file() || kind.is_symlink(),
         });
-        match is_free && above.all(|end| kind(&path[..end]).is_none_or(|kind| kind.is_dir())) {
+        match is_free && above(path).all(|path| kind(path).is_none_or(|kind| kind.is_dir())) {
             true => Ok(()),
             false => Err(self.in_the_way(path)),
         }

@@ -19,7 +19,7 @@ use crate::evidence::{Evidence, FileState, LayerEvidence};
 use crate::find::{EntryKind, Layer, ProtectedEntry, Protection};
 use crate::format::{after_zeros, block_checksum, checksum_of_zeros};
 use crate::stream::{Patch, PieceFile, Stream, open};
-use crate::system::{path_bytes, path_in};
+use crate::system::path_in;
 use crate::tree::{FoundKind, Links, Tree, map_in_threads};
 
 /// Number of bytes that are read at once.
@@ -157,7 +157,7 @@ fn is_at(
     entry: &ProtectedEntry,
     path: &Path,
 ) -> bool {
-    let Ok(relative) = path.strip_prefix(&protection.root).map(path_bytes) else { return false };
+    let Some(relative) = protection.relative(path) else { return false };
     let is_new = protection.entry_at(&relative).is_none();
     match (&entry.kind, evidence.tree.at(&relative).map(|found| &found.kind)) {
         (EntryKind::Folder, Some(FoundKind::Folder)) => true,

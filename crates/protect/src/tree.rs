@@ -150,9 +150,8 @@ impl Tree {
 
     /// Finds a start and the folders that lead to it.
     fn begin(&mut self, root: &Path, start: &[u8], folders: &mut Vec<Vec<u8>>) {
-        let mut ends = (0..start.len()).filter(|&at| start[at] == b'/');
         // What is behind a link is not in the tree.
-        if ends.all(|end| self.look(root, &start[..end]))
+        if above(start).all(|folder| self.look(root, folder))
             && (start.is_empty() || self.look(root, start))
         {
             let path = path_in(root, start);
@@ -250,11 +249,8 @@ impl Tree {
 
     /// Whether a walk from `starts` has looked into the folder at a path.
     pub fn enters(&self, starts: &[&[u8]], path: &[u8]) -> bool {
-        let is_below = |start: &&[u8]| {
-            let rest = path.strip_prefix(*start);
-            start.is_empty() || rest.is_some_and(|rest| matches!(rest, [] | [b'/', ..]))
-        };
-        starts.iter().any(is_below) && (path.is_empty() || self.at(path).is_some())
+        starts.iter().any(|start| is_below(path, start))
+            && (path.is_empty() || self.at(path).is_some())
     }
 
     /// Whether anything but folders was found below a folder; an empty path stands for the root.
@@ -606,6 +602,12 @@ impl TreeWalk<'_> {
 /// Returns the paths of the folders above a path.
 pub(crate) fn above(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(end, _)| &path[..end])
+}
+
+/// Whether a path is another one, or lies below it.
+pub(crate) fn is_below(path: &[u8], folder: &[u8]) -> bool {
+    let rest = path.strip_prefix(folder);
+    folder.is_empty() || rest.is_some_and(|rest| matches!(rest, [] | [b'/', ..]))
 }
 
 /// Returns the folder that a path relative to a root is in: nothing stands for the root.

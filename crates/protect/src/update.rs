@@ -38,7 +38,7 @@ use crate::exclude::Excludes;
 use crate::find::{EntryKind, Layer, ProtectedEntry, Protection};
 use crate::geometry::{Redundancy, StreamGeometry};
 use crate::scan::{FileContent, contents, digest_of};
-use crate::system::{path_bytes, path_in};
+use crate::system::path_in;
 use crate::times::{ChangeTimes, is_news};
 use crate::tree::{Skipped, Tree, threads};
 use crate::trouble;
@@ -686,11 +686,10 @@ fn moved<'p>(
     });
     let mut found = contents(candidates.collect(), threads);
     found.sort_unstable_by(|(_, one), (_, other)| one.cmp(other));
-    let relative = |path: PathBuf| path.strip_prefix(&protection.root).ok().map(path_bytes);
     found
         .into_iter()
         .filter_map(|(content, path)| {
-            Some((relative(path)?, by_content.get_mut(&content)?.pop_front()?))
+            Some((protection.relative(&path)?, by_content.get_mut(&content)?.pop_front()?))
         })
         .collect()
 }

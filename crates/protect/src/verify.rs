@@ -30,7 +30,7 @@ use crate::parity::{Checked, ParityFile, check_all, refusal};
 use crate::restore::restored_mode;
 use crate::scan::{self, FileContent};
 use crate::stream::{Gathered, PieceFile, Scanned, Stream, StreamReading};
-use crate::system::{path_bytes, path_in};
+use crate::system::path_in;
 use crate::times::ChangeTimes;
 use crate::tree::{FoundEntry, FoundKind, Links, Skipped, Tree, are_linked, folder_of, threads};
 use crate::trouble::Trouble;
@@ -596,8 +596,7 @@ fn replaced<'p>(
 ) -> impl Iterator<Item = (usize, FileState)> + 'p {
     let special = tree.skipped.iter().filter(|skipped| skipped.is_special());
     special.filter_map(move |skipped| {
-        let path = skipped.path.strip_prefix(&protection.root).ok()?;
-        let number = protection.entry_at(&path_bytes(path))?;
+        let number = protection.entry_at(&protection.relative(&skipped.path)?)?;
         Some((number, FileState::Changed(Vec::new())))
     })
 }
@@ -606,9 +605,7 @@ fn replaced<'p>(
 /// cannot be looked at. If only an empty folder was protected there, nothing can be lost.
 fn set_unreadable(protection: &Protection, tree: &Tree, states: &mut BTreeMap<usize, FileState>) {
     for skipped in tree.skipped.iter().filter(|skipped| !skipped.is_special()) {
-        let Ok(path) = skipped.path.strip_prefix(&protection.root).map(path_bytes) else {
-            continue;
-        };
+        let Some(path) = protection.relative(&skipped.path) else { continue };
         let hidden = protection.entry_at(&path).into_iter().chain(protection.below(&path));
         let is_needed = protection.needs(&path);
         for number in hidden {

@@ -8,6 +8,7 @@ use super::{Builder, EntryKind, Layer, LayerPiece, ProtectedEntry, catalogue, fi
 use crate::catalogue::{Catalogue, Item, ItemKind, bad, check_path};
 use crate::format::Header;
 use crate::parity::ParityFile;
+use crate::tree::above;
 
 impl Builder {
     /// Adds the older layers that count by the newest catalogue. Returns the number of these layers
@@ -132,8 +133,7 @@ pub(super) fn check_tree(entries: &[ProtectedEntry]) -> Result<()> {
         return Err(bad(format!("{:?} occurs twice", lossy(&pair[0].path))));
     }
     for entry in entries {
-        let parent =
-            entry.path.iter().rposition(|&byte| byte == b'/').map(|end| &entry.path[..end]);
+        let parent = above(&entry.path).last();
         if parent.is_some_and(|parent| at(parent) != Some(&EntryKind::Folder)) {
             return Err(bad(format!(
                 "{:?} is not in a folder of the catalogue",

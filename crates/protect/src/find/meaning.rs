@@ -9,8 +9,8 @@ use paritas_store::shown::shown;
 
 use super::Protection;
 use super::given::{GivenPath, Relation};
-use super::part::is_below;
 use crate::system::{path_bytes, path_in};
+use crate::tree::is_below;
 
 /// A protection that paths may mean.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use paritas_store::error::{Error, Result};
 
 use super::{EntryKind, Protection};
 use crate::system::path_in;
-use crate::tree::folder_of;
+use crate::tree::{folder_of, is_below};
 
 /// The part of a protection that was asked for.
 #[derive(Debug, Clone, Default)]
@@ -114,10 +114,4 @@ impl Protection {
             paritas_store::shown::shown(&part)
         )))
     }
-}
-
-/// Whether a path is another one, or lies below it.
-pub(super) fn is_below(path: &[u8], folder: &[u8]) -> bool {
-    let rest = path.strip_prefix(folder);
-    folder.is_empty() || rest.is_some_and(|rest| matches!(rest, [] | [b'/', ..]))
 }

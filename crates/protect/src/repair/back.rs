@@ -10,7 +10,6 @@ use super::{RepairReport, RepairRun, no_room};
 use crate::evidence::FileState;
 use crate::find::{EntryKind, ProtectedEntry};
 use crate::restore::MoveSource;
-use crate::system::path_bytes;
 use crate::tree::name_of;
 
 /// Something that goes back to where it was.
@@ -78,8 +77,7 @@ impl<'a> RepairRun<'a> {
     /// Moves back all that is to go back.
     pub(super) fn move_back(&self, report: &mut RepairReport) -> Result<()> {
         for back in self.returns(&report.restored) {
-            let relative = back.from.strip_prefix(&self.protection.root).map(path_bytes);
-            let relative = relative.unwrap_or_default();
+            let relative = self.protection.relative(&back.from).unwrap_or_default();
             let path = &back.entry.path;
             let moved = match self.crowded.get(&back.number) {
                 Some(refused) => Err(no_room(refused)),

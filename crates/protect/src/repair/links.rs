@@ -10,7 +10,6 @@ use super::{RepairReport, RepairRun};
 use crate::evidence::FileState;
 use crate::find::EntryKind;
 use crate::scan::digest_of;
-use crate::system::path_bytes;
 use crate::tree::FoundKind;
 
 impl RepairRun<'_> {
@@ -19,8 +18,7 @@ impl RepairRun<'_> {
         let is_missing = self.evidence.states.get(&number) == Some(&FileState::Missing);
         let at = self.evidence.elsewhere.get(&number);
         let at = at.filter(|_| is_missing && self.job.to.is_none())?;
-        let link =
-            self.protection.entry_at(&path_bytes(at.strip_prefix(&self.protection.root).ok()?));
+        let link = self.protection.entry_at(&self.protection.relative(at)?);
         let file = &self.protection.entries[number].path;
         let leads_to_it = |link: &usize| {
             let kind = &self.protection.entries[*link].kind;
@@ -122,8 +120,7 @@ impl RepairRun<'_> {
         let number = self.protection.entry_at(file).filter(|_| self.job.to.is_none());
         match number.and_then(|number| self.evidence.states.get(&number)) {
             Some(FileState::Moved(to)) if !self.job.move_back => {
-                let relative = to.strip_prefix(&self.protection.root).map(path_bytes);
-                relative.unwrap_or_else(|_| file.to_vec())
+                self.protection.relative(to).unwrap_or_else(|| file.to_vec())
             }
             _ => file.to_vec(),
         }

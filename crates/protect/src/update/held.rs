@@ -12,7 +12,7 @@ use super::Changes;
 use crate::catalogue::{Item, ItemKind};
 use crate::find::{EntryKind, Protection};
 use crate::mounts;
-use crate::system::{path_bytes, path_in};
+use crate::system::path_in;
 use crate::tree::{Skipped, Tree, above};
 
 /// Protected things that cannot be looked at now. They may still exist, so they are not given up.
@@ -41,8 +41,8 @@ impl Held {
             held.add(protection, place);
         }
         for skipped in tree.skipped.iter().filter(|skipped| !skipped.is_special()) {
-            let path = skipped.path.strip_prefix(&protection.root).map(path_bytes);
-            if path.is_ok_and(|path| protection.needs(&path)) {
+            let path = protection.relative(&skipped.path);
+            if path.is_some_and(|path| protection.needs(&path)) {
                 held.add(protection, skipped.clone());
             }
         }
@@ -50,10 +50,9 @@ impl Held {
     }
 
     fn add(&mut self, protection: &Protection, place: Skipped) {
-        let path =
-            place.path.strip_prefix(&protection.root).map_or_else(|_| Vec::new(), path_bytes);
-        let ends = (0..path.len()).filter(|&at| path[at] == b'/').chain([path.len()]);
-        self.entries.extend(ends.filter_map(|end| protection.entry_at(&path[..end])));
+        let path = protection.relative(&place.path).unwrap_or_default();
+        let way = above(&path).chain([&path[..]]);
+        self.entries.extend(way.filter_map(|path| protection.entry_at(path)));
         self.entries.extend(protection.below(&path));
         self.places.push(place);
     }

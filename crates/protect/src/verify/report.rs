@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::{FileFinding, LayerReport, ParityFinding, Protected, VerifyReport};
 use crate::evidence::{Evidence, FileState, LayerEvidence};
 use crate::find::{EntryKind, Layer, Protection};
-use crate::system::{path_bytes, path_in};
+use crate::system::path_in;
 use crate::tree::{FoundKind, Skipped, Tree};
 use paritas_store::state::State;
 
@@ -211,8 +211,8 @@ fn parity_finding(
 /// Returns what cannot be protected in the part that was asked for, or above it.
 fn skipped(protection: &Protection, evidence: &Evidence) -> Vec<Skipped> {
     let is_asked_for = |skipped: &&Skipped| {
-        let path = skipped.path.strip_prefix(&protection.root).map(path_bytes);
-        path.is_ok_and(|path| protection.covers_path(&path) || protection.has_part_below(&path))
+        let path = protection.relative(&skipped.path);
+        path.is_some_and(|path| protection.covers_path(&path) || protection.has_part_below(&path))
     };
     evidence.tree.skipped.iter().filter(is_asked_for).cloned().collect()
 }
