@@ -397,6 +397,14 @@ impl Protection {
         path_in(&self.root, &entry.path)
     }
 
+    /// Returns the number of the file that has the bytes of an entry: another entry for a hard link.
+    pub(crate) fn file_of(&self, number: usize) -> usize {
+        match &self.entries[number].kind {
+            EntryKind::HardLink { target } => self.entry_at(target).unwrap_or(number),
+            _ => number,
+        }
+    }
+
     /// Returns a path relative to the root, if it lies there.
     pub(crate) fn relative(&self, path: &Path) -> Option<Vec<u8>> {
         path.strip_prefix(&self.root).ok().map(path_bytes)

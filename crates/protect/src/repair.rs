@@ -34,7 +34,7 @@ use crate::scan::digest_of;
 use crate::sparse;
 use crate::system::name_bytes;
 use crate::tree::{Skipped, folder_of};
-use crate::verify::{VerifyOptions, VerifyReport, examine};
+use crate::verify::{VerifyOptions, VerifyReport, examine, short};
 use paritas_store::place::space::{DiskNeed, NoRoom, Room};
 use paritas_store::state::State;
 
@@ -184,7 +184,7 @@ pub fn repair(
         // The part is intact, and the rest was not read.
         return Ok(report);
     }
-    let short = short_layers(&report.found);
+    let short: Vec<usize> = short(&report.found.layers).collect();
     let wanted = entries_to_restore(protection, job, &evidence);
     let (wanted, lost) = split(protection, &evidence, &short, wanted);
     let lost_parity =
@@ -220,12 +220,6 @@ fn absent(folder: &Path) -> Error {
         shown(folder)
     );
     Error::failed(message).naming(&["to"])
-}
-
-/// Returns the numbers of the layers that need more blocks than are at hand.
-fn short_layers(found: &VerifyReport) -> Vec<usize> {
-    let short = (0..).zip(&found.layers).filter(|(_, layer)| layer.needed > 0);
-    short.map(|(number, _)| number).collect()
 }
 
 /// Whether parity is written anew: not for a part, and not if all goes to another folder.
@@ -313,11 +307,8 @@ fn split(
     wanted: Vec<usize>,
 ) -> (Vec<usize>, Vec<usize>) {
     let is_lost = |&entry: &usize| {
-        // A hard link has the bytes of its file, and needs them only if the file is restored.
-        let file = match &protection.entries[entry].kind {
-            EntryKind::HardLink { target } => protection.entry_at(target).unwrap_or(entry),
-            _ => entry,
-        };
+        // A hard link needs the bytes of its file only if the file is restored.
+        let file = protection.file_of(entry);
         let is_restored = file == entry || wanted.binary_search(&file).is_ok();
         is_restored && short.iter().any(|&layer| evidence.needs_parity(protection, layer, &[file]))
     };

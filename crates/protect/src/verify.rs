@@ -9,13 +9,13 @@ mod part;
 mod report;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use paritas_store::error::Result;
 use paritas_store::place::attributes::{Attributes, Timestamp};
 use paritas_store::place::from_disk::forget_cached;
+use paritas_store::place::open_files::is_unreadable;
 use paritas_store::progress::Progress;
 use paritas_store::setters;
 use paritas_store::shown::shown;
@@ -35,6 +35,7 @@ use crate::times::ChangeTimes;
 use crate::tree::{FoundEntry, FoundKind, Links, Skipped, Tree, are_linked, folder_of, threads};
 use crate::trouble::Trouble;
 use report::report;
+pub(crate) use report::short;
 
 /// Number of bytes after which threads hand over their findings, so that these take little memory.
 const ROUND: u64 = 1 << 30;
@@ -533,12 +534,7 @@ pub(crate) fn look(protection: &Protection, threads: usize) -> Result<Tree> {
 
 /// Whether a folder may exist at a path: the system does not say that it is missing.
 fn may_be_there(folder: &Path) -> bool {
-    match std::fs::read_dir(folder) {
-        Ok(_) => true,
-        Err(error) => {
-            !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
-        }
-    }
+    std::fs::read_dir(folder).err().is_none_or(|error| is_unreadable(&error))
 }
 
 /// Adds what a killed repair left beside files that were protected without the folder that they are

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use paritas_store::error::{Error, Result};
+use paritas_store::place::open_files::is_unreadable;
 
 use crate::system::path_bytes;
 
@@ -48,7 +49,7 @@ impl GivenPath {
         let failed = |error| Error::io("opening", path, &error);
         let (own, target) = match path.canonicalize() {
             Ok(target) => (own_place(path).unwrap_or_else(|| target.clone()), target),
-            Err(error) if is_absence(&error) => {
+            Err(error) if !is_unreadable(&error) => {
                 let own = own_place(path).ok_or_else(|| failed(error))?;
                 (own.clone(), own)
             }
@@ -96,7 +97,7 @@ impl GivenPath {
 pub(super) fn is_folder(path: &Path) -> Result<bool> {
     match path.metadata() {
         Ok(found) => Ok(found.is_dir()),
-        Err(error) if is_absence(&error) => Ok(false),
+        Err(error) if !is_unreadable(&error) => Ok(false),
         // The folder above refuses access. Whoever needs it will be told.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(false),
         Err(error) => Err(Error::io("opening", path, &error)),
@@ -133,12 +134,8 @@ fn own_place(path: &Path) -> Option<PathBuf> {
         folder => folder,
     };
     let folder = match folder.canonicalize() {
-        Err(error) if is_absence(&error) => own_place(folder),
+        Err(error) if !is_unreadable(&error) => own_place(folder),
         found => found.ok(),
     };
     folder.map(|folder| folder.join(name))
-}
-
-fn is_absence(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }

@@ -90,11 +90,7 @@ fn status(
 /// Whether a repair would restore anything in the part that was asked for.
 fn restores(protection: &Protection, evidence: &Evidence, layers: &[LayerReport]) -> bool {
     let is_possible = |number: usize| {
-        // A hard link has the bytes of its file.
-        let file = match &protection.entries[number].kind {
-            EntryKind::HardLink { target } => protection.entry_at(target).unwrap_or(number),
-            _ => number,
-        };
+        let file = protection.file_of(number);
         !short(layers).any(|layer| evidence.needs_parity(protection, layer, &[file]))
     };
     let mut states = evidence.states.iter().filter(|(_, state)| is_lost(state));
@@ -110,7 +106,7 @@ fn is_lost(state: &FileState) -> bool {
 }
 
 /// Returns the numbers of the layers whose lost blocks cannot be computed.
-fn short(layers: &[LayerReport]) -> impl Iterator<Item = usize> + '_ {
+pub(crate) fn short(layers: &[LayerReport]) -> impl Iterator<Item = usize> + '_ {
     (0..).zip(layers).filter(|(_, layer)| layer.needed > 0).map(|(number, _)| number)
 }
 
