@@ -134,10 +134,12 @@ pub fn decode(
     progress: Progress<'_>,
 ) -> Result<DecodeReport> {
     let sources = Sources::open(object, 1)?;
-    let target = OpenTarget::open(target.into(), object)?;
-    let (file, stream, sync) = match target {
-        OpenTarget::File(file, sync) => (Some(file), None, sync),
-        OpenTarget::Stream(stream) => (None, Some(stream), false),
+    let (file, stream, sync) = match target.into() {
+        DecodeTarget::Writer(stream) => (None, Some(stream), false),
+        DecodeTarget::File(file) => match open(file, object)? {
+            OpenedOutput::New(file, sync) => (Some(file), None, sync),
+            OpenedOutput::Device(device) => (None, Some(Box::new(device) as _), false),
+        },
     };
     let ordered = Ordered { hasher: blake3::Hasher::new(), stream };
     let ordered = sources.each_segment(threads, ordered, |crew, segment, number| {
@@ -217,28 +219,13 @@ fn expect_no_shard(target: &Path, object: &Object) -> Result<()> {
     }
 }
 
-/// An open target.
-enum OpenTarget {
-    File(StagedFile, bool),
-    Stream(Box<dyn Write + Send>),
-}
-
-impl OpenTarget {
-    fn open(target: DecodeTarget, object: &Object) -> Result<Self> {
-        match target {
-            DecodeTarget::Writer(stream) => Ok(Self::Stream(stream)),
-            DecodeTarget::File(file) => {
-                let access = file.preserve.access(object.mode(), object.modified());
-                if !fs::metadata(&file.path).is_ok_and(|found| !found.is_file()) {
-                    expect_room(needed(object).map(|bytes| (file.path.as_path(), bytes)))?;
-                }
-                Ok(match OpenedOutput::open(file, access, |path| expect_no_shard(path, object))? {
-                    OpenedOutput::New(file, sync) => Self::File(file, sync),
-                    OpenedOutput::Device(device) => Self::Stream(Box::new(device)),
-                })
-            }
-        }
+/// Opens a file for an object.
+fn open(file: FileTarget, object: &Object) -> Result<OpenedOutput> {
+    let access = file.preserve.access(object.mode(), object.modified());
+    if !fs::metadata(&file.path).is_ok_and(|found| !found.is_file()) {
+        expect_room(needed(object).map(|bytes| (file.path.as_path(), bytes)))?;
     }
+    OpenedOutput::open(file, access, |path| expect_no_shard(path, object))
 }
 
 /// Returns the number of bytes that an object may need. The stated length may be forged or damaged,

@@ -16,7 +16,7 @@ use paritas_store::object::geometry::{CHECKSUM, Extent, Geometry, Part};
 use paritas_store::object::segment::{LaneFlaw, Segment};
 use paritas_store::place::open_files::{Input, OpenFiles};
 use paritas_store::place::system::allow_open_files;
-use paritas_store::shown::shown;
+use paritas_store::shown::{first_few, shown};
 
 /// All files of an object.
 #[derive(Debug)]
@@ -114,9 +114,6 @@ impl FileReport {
         self.flaws.is_empty()
     }
 }
-
-/// Largest number of bad shards that a message names; further ones are only counted.
-const NAMED_SHARDS: usize = 8;
 
 /// The amount of reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -265,11 +262,7 @@ impl<'a> Sources<'a> {
     pub fn lost(&self, segment: &Segment, number: u64) -> Error {
         let stage = self.object.stage();
         let bad = self.bad_shards(segment, stage);
-        let mut reasons: Vec<String> =
-            bad.iter().take(NAMED_SHARDS).map(|&shard| self.reason(shard)).collect();
-        if bad.len() > NAMED_SHARDS {
-            reasons.push(format!("and {} more", bad.len() - NAMED_SHARDS));
-        }
+        let reasons = first_few(bad.iter().map(|&shard| self.reason(shard)));
         let bytes = self.extent.range(number);
         if let Some(replaced) = self.object.replaced_note() {
             return Error::busy(replaced);

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 
 use paritas::erasure::combinations;
-use paritas_store::shown::shown;
+use paritas_store::shown::{first_few, shown};
 
 use crate::object::{Object, UnopenedPath};
 use paritas_store::object::geometry::Geometry;
@@ -17,9 +17,6 @@ const TRIALS: (usize, usize) = (16, 4096);
 
 /// Number of cells that all trials examine together. This takes a few seconds at most.
 const TRIED_CELLS: usize = 1 << 20;
-
-/// Largest number of unopened files that a message names; further ones are only counted.
-const NAMED: usize = 8;
 
 impl Object {
     /// Returns the largest number of files of this object that the unopened paths may hold.
@@ -49,10 +46,7 @@ impl Object {
     /// could be opened.
     pub(crate) fn unread_note(&self) -> Option<String> {
         let shown = |unread: &UnopenedPath| format!("{} ({})", shown(&unread.path), unread.reason);
-        let mut notes: Vec<String> = self.unread.iter().take(NAMED).map(shown).collect();
-        if self.unread.len() > NAMED {
-            notes.push(format!("and {} more", self.unread.len() - NAMED));
-        }
+        let notes = first_few(self.unread.iter().map(shown));
         (!notes.is_empty()).then(|| notes.join(", "))
     }
 

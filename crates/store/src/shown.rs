@@ -44,6 +44,24 @@ pub fn counted(count: impl TryInto<u64>, thing: &str) -> String {
     format!("{count} {thing}{plural}")
 }
 
+/// Largest number of things that a message names; further ones are only counted.
+const NAMED: usize = 8;
+
+/// Returns the first notes for a message and, if there are more than eight, a last one that counts
+/// the others. Notes that are only counted are not made.
+///
+/// ```
+/// let notes = (1..=10).map(|number| number.to_string()).collect::<Vec<String>>();
+/// let few = paritas_store::shown::first_few(notes.into_iter());
+/// assert_eq!(few.join(", "), "1, 2, 3, 4, 5, 6, 7, 8, and 2 more");
+/// ```
+pub fn first_few(notes: impl ExactSizeIterator<Item = String>) -> Vec<String> {
+    let more = notes.len().saturating_sub(NAMED);
+    let mut few: Vec<String> = notes.take(NAMED).collect();
+    few.extend((more > 0).then(|| format!("and {more} more")));
+    few
+}
+
 /// Whether a character moves the cursor, ends a line, or reorders the characters beside it.
 fn is_harmful(character: char) -> bool {
     let separates_lines = matches!(character, '\u{2028}' | '\u{2029}');

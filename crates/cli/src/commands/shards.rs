@@ -14,6 +14,7 @@ use paritas_shards::{
     AsideFile, ErrorKind, FileReport, FolderShards, Ignored, Inventory, Object, Placement,
     ReceptionReport, ShardReport, ShardState, Wreck, reception_key, scan_with,
 };
+use paritas_store::shown::first_few;
 use paritas_tune::RememberedFolder;
 use walkdir::WalkDir;
 
@@ -139,9 +140,6 @@ fn listed(paths: &[PathBuf]) -> String {
     distinct.iter().map(|path| shown(path).to_string()).collect::<Vec<_>>().join(", ")
 }
 
-/// Number of unreadable files that a message names; more are only counted.
-const NAMED: usize = 8;
-
 /// Returns the failures for given paths that cannot be read or do not exist and, unless one object
 /// is wanted, for shards that this version cannot read.
 pub fn not_read(
@@ -190,10 +188,7 @@ fn unread(inventory: &Inventory) -> Option<String> {
 fn list(inventory: &Inventory, is_listed: impl Fn(&Ignored) -> bool) -> Option<String> {
     let listed: Vec<&Ignored> = inventory.ignored.iter().filter(|it| is_listed(it)).collect();
     let say = |ignored: &&Ignored| format!("{} {}", shown(&ignored.path), shown(&ignored.reason));
-    let mut notes: Vec<String> = listed.iter().take(NAMED).map(say).collect();
-    if listed.len() > NAMED {
-        notes.push(format!("and {} more", listed.len() - NAMED));
-    }
+    let notes = first_few(listed.iter().map(say));
     (!notes.is_empty()).then(|| notes.join(", "))
 }
 
