@@ -313,9 +313,9 @@ impl<'a> Sources<'a> {
             let reason = source.unreadable()?;
             Some(format!("{} ({reason})", shown(&source.shard_file.path)))
         });
-        let notes: Vec<String> =
-            self.object.unread_note().into_iter().chain(refused.take(NAMED_SHARDS)).collect();
-        notes.join(", ")
+        let refused: Vec<String> = refused.collect();
+        let notes = self.object.unread_note().into_iter().chain(first_few(refused.into_iter()));
+        notes.collect::<Vec<_>>().join(", ")
     }
 
     /// Returns the reason why a shard is not good, as far as reading has shown it.
