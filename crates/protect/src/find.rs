@@ -364,7 +364,7 @@ impl Protection {
     /// Looks for the copies that repairs have kept of replaced files.
     ///
     /// # Errors
-    /// If a pattern of excluded paths cannot be read ([`ErrorKind::NotRecognised`]).
+    /// If a pattern of excluded paths cannot be read ([`ErrorKind::Parameters`]).
     pub fn replaced(&self) -> Result<Vec<PathBuf>> {
         let id = self.id.to_string();
         let all = self.walk(threads(None))?.replaced;

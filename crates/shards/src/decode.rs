@@ -365,7 +365,7 @@ impl Output {
     /// what its file system refuses to keep.
     ///
     /// # Errors
-    /// If the name was taken meanwhile ([`crate::ErrorKind::Exists`]), or if writing fails
+    /// If the name was taken meanwhile ([`crate::ErrorKind::Busy`]), or if writing fails
     /// ([`crate::ErrorKind::Io`]).
     pub fn commit(self) -> Result<Vec<String>> {
         match self.target {

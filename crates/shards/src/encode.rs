@@ -218,7 +218,7 @@ impl Preparation<'_> {
     ///
     /// # Errors
     /// If reading or writing fails ([`ErrorKind::Io`]), if another process has written shards of
-    /// that name in the meantime ([`ErrorKind::Exists`]), or if the system lacks the memory for a
+    /// that name in the meantime ([`ErrorKind::Busy`]), or if the system lacks the memory for a
     /// segment ([`ErrorKind::Memory`]).
     pub fn run(self, source: impl Read + Send, progress: Progress<'_>) -> Result<EncodeReport> {
         let Self { job, layout, paths } = self;
