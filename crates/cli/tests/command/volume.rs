@@ -87,6 +87,11 @@ fn objects_come_back() {
         let run = tank.run(command, arguments).expect(exit::NOT_RECOGNISED);
         assert!(run.stderr.contains("there is no object a; a/ has 1 object"), "{run}");
     }
+    // The empty name, as of a variable that is not set, does not stand for all objects.
+    for command in ["verify", "repair", "promote", "reencode"] {
+        let run = tank.run(command, &args![""]).expect(exit::ARGUMENTS);
+        assert!(run.stderr.contains("is empty"), "{run}");
+    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! `paritas volume verify`, `repair`, `promote` and `reencode`.
+//! `paritas volume verify`, `repair`, `keep`, `replace`, `promote` and `reencode`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -33,6 +33,13 @@ struct Item {
     length: u64,
     /// Whether the user gave this name, not a prefix or nothing.
     is_named: bool,
+}
+
+impl Item {
+    /// An object whose name was found, not given.
+    fn listed(name: ObjectName, length: u64) -> Self {
+        Self { name, length, is_named: false }
+    }
 }
 
 /// The progress over the bytes of objects. The bytes reported for an object count up to its length;
@@ -70,37 +77,35 @@ impl Shares {
     }
 }
 
-/// Returns the objects of the given names and prefixes, or all.
-async fn items(volume: &Volume, names: &[String], output: &Output) -> Result<Vec<Item>, Failure> {
-    let everything = [String::new()];
-    let names = if names.is_empty() { &everything } else { names };
+/// Returns the objects of the given names and prefixes. `below` returns those of a prefix.
+async fn items(
+    volume: &Volume,
+    names: &[String],
+    below: impl AsyncFn(&str) -> Result<Vec<Item>, Failure>,
+) -> Result<Vec<Item>, Failure> {
     let mut items = Vec::new();
     for name in names {
-        if !name.is_empty() && !name.ends_with('/') {
-            items.push(named(volume, name).await?);
-            continue;
+        match name.ends_with('/') {
+            true => items.extend(below(name).await?),
+            false => items.push(named(volume, name).await?),
         }
-        let found = listing::list(volume, name, GetOptions::default(), output).await?;
-        let found = found.objects.into_iter();
-        items.extend(found.map(|(name, Listed { length, .. })| Item {
-            name,
-            length,
-            is_named: false,
-        }));
     }
     Ok(items)
+}
+
+/// Returns the objects whose names begin with a prefix.
+async fn listed(volume: &Volume, prefix: &str, output: &Output) -> Result<Vec<Item>, Failure> {
+    let found = listing::list(volume, prefix, GetOptions::default(), output).await?;
+    let found = found.objects.into_iter();
+    Ok(found.map(|(name, listed)| Item::listed(name, listed.length)).collect())
 }
 
 /// Returns all objects of an overview and, if `is_deep`, the names that were removed, because their
 /// marks are looked at. Warns of nodes that did not answer.
 fn all_items(overview: &Overview, is_deep: bool, output: &Output) -> Vec<Item> {
     overview.flaws().iter().for_each(|flaw| output.warn(&flaw.to_string()));
-    let item = |(name, listed): (&ObjectName, Listed)| Item {
-        name: name.clone(),
-        length: listed.length,
-        is_named: false,
-    };
-    let mark = |name: &ObjectName| Item { name: name.clone(), length: 0, is_named: false };
+    let item = |(name, listed): (&ObjectName, Listed)| Item::listed(name.clone(), listed.length);
+    let mark = |name: &ObjectName| Item::listed(name.clone(), 0);
     let marks = overview.removed().filter(|_| is_deep).map(mark);
     overview.objects().map(item).chain(marks).collect()
 }
@@ -192,7 +197,7 @@ pub async fn verify(volume: &mut Volume, args: &Verify, output: &Output) -> Outc
     };
     let items = match &overview {
         Some(overview) => all_items(overview, args.deep, output),
-        None => items(volume, &args.names, output).await?,
+        None => items(volume, &args.names, async |it| listed(volume, it, output).await).await?,
     };
     let (shares, mut tally) =
         (Shares::of(volume, &items, output), ObjectTally::new(args.only_bad, args.deep, output));
@@ -272,7 +277,10 @@ pub async fn repair(args: &Repair, output: &Output) -> Outcome {
             let is_all = args.names.is_empty();
             let items = match is_all {
                 true => most_urgent_first(&volume).await?,
-                false => items(&volume, &args.names, output).await?,
+                false => {
+                    let below = async |prefix: &str| listed(&volume, prefix, output).await;
+                    items(&volume, &args.names, below).await?
+                }
             };
             repair_items(&mut volume, items, (is_all, args.deep), &mut tally).await;
         }
@@ -329,7 +337,7 @@ async fn repair_items(
 /// Reads every block of all objects and repairs damage. Continues the last scrub if it was
 /// interrupted.
 async fn scrub(volume: &mut Volume, tally: &mut ObjectTally<'_>) -> Result<(), Failure> {
-    let items = items(volume, &[], tally.output).await?;
+    let items = listed(volume, "", tally.output).await?;
     let lengths: BTreeMap<_, _> =
         items.iter().map(|item| (item.name.clone(), item.length)).collect();
     let shares = Shares::of(volume, &items, tally.output);
@@ -340,7 +348,7 @@ async fn scrub(volume: &mut Volume, tally: &mut ObjectTally<'_>) -> Result<(), F
     while let Some((name, repaired)) = scrub.next().await {
         shares.finish(&name);
         let length = lengths.get(&name).copied().unwrap_or(0);
-        let item = Item { name, length, is_named: false };
+        let item = Item::listed(name, length);
         let repaired = explained(volume, &item, repaired).await;
         let seconds = start.elapsed().as_secs_f64();
         shares.progress.aside(|| tally.note_repair(&item, repaired, seconds));
@@ -377,8 +385,10 @@ async fn most_urgent_first(volume: &Volume) -> Result<Vec<Item>, Failure> {
 /// Adds the lengths of objects to their names.
 async fn with_lengths(volume: &Volume, names: Vec<ObjectName>) -> Result<Vec<Item>, Failure> {
     let objects = volume.list("").await?.objects;
-    let length = |name: &ObjectName| objects.get(name).map_or(0, |listed| listed.length);
-    let item = |name| Item { length: length(&name), name, is_named: false };
+    let item = |name: ObjectName| {
+        let length = objects.get(&name).map_or(0, |listed| listed.length);
+        Item::listed(name, length)
+    };
     Ok(names.into_iter().map(item).collect())
 }
 
@@ -444,7 +454,8 @@ fn written_text(repaired: &Repaired, did: &str) -> String {
 /// worst exit code.
 pub async fn promote(args: &Promote, output: &Output) -> Outcome {
     let mut volume = super::open_background(&args.volume, args.background)?;
-    let items = promotable(&volume, &args.objects, output).await?;
+    let below = async |prefix: &str| waiting(&volume, prefix, output).await;
+    let items = chosen(&volume, &args.objects, below).await?;
     let shares = Shares::of(&mut volume, &items, output);
     let promote = async |item: Item| {
         let start = Instant::now();
@@ -468,36 +479,34 @@ pub async fn promote(args: &Promote, output: &Output) -> Outcome {
     each(items, 1, output, promote).await.end(output)
 }
 
-/// Returns the objects to promote. For a prefix, or for all, objects that have waited longest come
-/// first.
-async fn promotable(
+/// Returns the objects that a command with `--all` works on. `below` returns those of a prefix.
+async fn chosen(
     volume: &Volume,
-    args: &Objects,
-    output: &Output,
+    objects: &Objects,
+    below: impl AsyncFn(&str) -> Result<Vec<Item>, Failure>,
 ) -> Result<Vec<Item>, Failure> {
-    let everything = [String::new()];
-    let names = if args.all { &everything[..] } else { &args.names };
-    let mut found = Vec::new();
-    for name in names {
-        match name.is_empty() && args.all || name.ends_with('/') {
-            true => {
-                let waiting = volume.backlog(name).await;
-                if waiting.is_empty() && !name.is_empty() {
-                    // Fails if no object has a name with this prefix.
-                    listing::list(volume, name, GetOptions::default(), output).await?;
-                }
-                found.extend(with_lengths(volume, waiting).await?);
-            }
-            false => found.push(named(volume, name).await?),
-        }
+    match objects.all {
+        true => below("").await,
+        false => items(volume, &objects.names, below).await,
     }
-    Ok(found)
+}
+
+/// Returns the objects to promote whose names begin with a prefix. Those that have waited longest
+/// come first.
+async fn waiting(volume: &Volume, prefix: &str, output: &Output) -> Result<Vec<Item>, Failure> {
+    let waiting = volume.backlog(prefix).await;
+    if waiting.is_empty() && !prefix.is_empty() {
+        // Fails if no object has a name with this prefix.
+        listing::list(volume, prefix, GetOptions::default(), output).await?;
+    }
+    with_lengths(volume, waiting).await
 }
 
 /// Converts objects of other codes to the volume's code. Returns the worst exit code.
 pub async fn reencode(args: &Reencode, output: &Output) -> Outcome {
     let mut volume = super::open_background(&args.volume, args.background)?;
-    let items = items(&volume, &args.objects.names, output).await?;
+    let below = async |prefix: &str| listed(&volume, prefix, output).await;
+    let items = chosen(&volume, &args.objects, below).await?;
     let shares = Shares::of(&mut volume, &items, output);
     let reencode = async |item: Item| {
         let start = Instant::now();
