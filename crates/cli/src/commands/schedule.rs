@@ -34,6 +34,7 @@ pub fn run(args: &Schedule, output: &Output) -> Outcome {
         return Err(Failure::arguments("--fewest-reads needs --erase or --worst-loss"));
     }
     let (kernel, machine) = compiled(args)?;
+    let asked = (args.asm || args.kernel.is_some()).then_some(kernel);
     let options = PlanOptions::default()
         .pass(args.pass().into())
         .order(args.order.order(machine))
@@ -50,7 +51,7 @@ pub fn run(args: &Schedule, output: &Output) -> Outcome {
     let plan = code.schedule_with(&have, &want, options)?;
     // The time is left out of a search's report, so that two reports can be compared byte for byte.
     let seconds = search.is_none().then(|| start.elapsed().as_secs_f64());
-    let runs = runs(args, &code, options, (&have, &want))?;
+    let runs = runs(args, &code, options, (&have, &want), asked)?;
     let executed = executed(&plan, &code, machine)?;
     let report =
         Report { args, stage, erased, code, plan, search, seconds, runs, kernel, executed };
@@ -284,18 +285,17 @@ fn search(
 }
 
 /// Returns what a codec with these options runs over whole shards, if the arguments ask for it.
+/// `kernel` is the one that they name or need.
 fn runs(
     args: &Schedule,
     code: &Code,
     plan: PlanOptions,
     (have, want): (&CellSet, &CellSet),
+    kernel: Option<Kernel>,
 ) -> Result<Option<Runs>, Failure> {
     if !args.asm && args.set.is_none() && args.align.is_none() {
         return Ok(None);
     }
-    let compiled = || Some("jit".parse::<KernelChoice>().ok()?.resolve(DEFAULT_PACKET));
-    let chosen = args.kernel.map(|choice| choice.resolve(DEFAULT_PACKET));
-    let kernel = chosen.or_else(|| compiled().filter(|_| args.asm));
     let call = Call {
         bytes: args.set.unwrap_or(CACHE_SET),
         align: args.align.map_or(DEFAULT_ALIGN, NonZeroUsize::get),
