@@ -13,7 +13,7 @@ use rustix::process::geteuid;
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::common::{self, Run, exit, finish, names, paritas, run, run_with_input, say};
+use crate::common::{self, Run, exit, finish, names, not_run, paritas, run, run_with_input};
 
 /// A moment before 1970, 1.75 seconds before the hour.
 const SECONDS: i64 = -3602;
@@ -110,7 +110,7 @@ fn masked(umask: &str, arguments: &[OsString]) -> Run {
 fn is_root() -> bool {
     let is = geteuid().is_root();
     if !is {
-        say("attributes: only root can give files away; one test does nothing");
+        not_run("attributes: only root can give files away");
     }
     is
 }
@@ -153,7 +153,7 @@ fn shards_have_the_mode_of_a_device_at_most() {
     let mode = Mode::from_raw_mode(0o600);
     let made = mknodat(CWD, &device, FileType::CharacterDevice, mode, makedev(1, 3));
     if made.is_err() || File::open(&device).is_err() {
-        return say("attributes: no device can be made here; one test does nothing");
+        return not_run("attributes: no device can be made here");
     }
     let encode = args!["encode", &device, "--out", yard.shards(), "--no-sync"];
     masked("022", &encode).expect(exit::DONE);
@@ -269,7 +269,7 @@ fn a_list_does_not_open_shards_to_the_group() {
         list.extend(id.to_le_bytes());
     }
     if setxattr(yard.file(), "system.posix_acl_access", &list, XattrFlags::empty()).is_err() {
-        return say("attributes: no access control lists here; one test does nothing");
+        return not_run("attributes: no access control lists here");
     }
     assert_eq!(mode(&yard.file()), 0o660);
     masked("000", &yard.encode("2+1")).expect(exit::DONE);
@@ -305,7 +305,7 @@ fn shards_belong_to_whom_the_file_does() {
     };
     let reader = encode_as(4321, 2345);
     if reader.stderr.contains("denied") || reader.code != exit::DONE {
-        return say("attributes: the program cannot be run as another user");
+        return not_run("attributes: the program cannot be run as another user");
     }
     assert_eq!((owner(&yard.shard(0)), yard.mode_of_shards()), ((4321, 2345), 0o640));
     // The shards then belong to another group, which gets no more than the rights of others.

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::common::{Run, exit, finish, run, say};
+use crate::common::{Run, exit, finish, not_run, run};
 
 /// Bytes of memory that commands may use here.
 const LIMIT: u64 = 200 << 20;
@@ -85,7 +85,7 @@ fn works_within(first: &str) {
 fn protection_fits_into_a_container() {
     match Group::new() {
         Some(group) => works_within(&group.enter()),
-        None => say("container: NOT RUN: no control group can be made here; it takes root"),
+        None => not_run("container: no control group can be made here; it takes root"),
     }
 }
 

@@ -227,6 +227,11 @@ pub fn say(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
+/// Says that a test does nothing here. `scripts/test` repeats the line at its end.
+pub fn not_run(why: &str) {
+    say(&format!("NOT RUN: {why}"));
+}
+
 /// SplitMix64 (Steele, Lea and Flood 2014): random numbers that are the same in every run.
 #[derive(Debug, Clone)]
 pub struct Chance(pub u64);

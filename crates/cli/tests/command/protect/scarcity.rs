@@ -48,7 +48,7 @@ fn with_one_thread(arguments: &[OsString]) -> Command {
 fn no_more_threads() {
     let starts = with_one_thread(&args!["--version"]).output();
     if !starts.is_ok_and(|output| output.status.success()) {
-        return common::say("protect: no other user can run the program; a test does nothing");
+        return common::not_run("protect: no other user can run the program");
     }
     let yard = Yard::new();
     // Several batches, so that one would be read while another is coded.

@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::common::tank::Tank;
-use crate::common::{Chance, exit, say};
+use crate::common::{Chance, exit, not_run};
 
 /// The time limit of each node.
 const LIMIT: Duration = Duration::from_secs(3);
@@ -37,7 +37,7 @@ impl Mount {
         let mut bindfs = Command::new("bindfs");
         bindfs.arg("-f").args([behind, shown]).stdout(Stdio::null()).stderr(Stdio::null());
         let Ok(server) = bindfs.spawn() else {
-            say("NOT RUN: there is no bindfs (Debian's package bindfs)");
+            not_run("there is no bindfs (Debian's package bindfs)");
             return None;
         };
         let mut mount = Self { server };
@@ -45,7 +45,7 @@ impl Mount {
         while !folder.join("ready").exists() {
             let has_ended = mount.server.try_wait().unwrap().is_some();
             if has_ended || start.elapsed() > Duration::from_secs(10) {
-                say("NOT RUN: bindfs cannot mount a folder here");
+                not_run("bindfs cannot mount a folder here");
                 return None;
             }
             thread::sleep(Duration::from_millis(20));

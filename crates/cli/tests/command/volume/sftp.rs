@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use walkdir::WalkDir;
 
-use crate::common::{Chance, exit, finish, paritas, run, say};
+use crate::common::{Chance, exit, finish, not_run, paritas, run};
 
 /// An SSH server that runs as this user, and a key for it.
 struct Server {
@@ -28,7 +28,7 @@ impl Server {
         let sshd =
             ["/usr/sbin/sshd", "/usr/bin/sshd"].into_iter().find(|it| Path::new(it).exists());
         let Some(sshd) = sshd else {
-            say("NOT RUN: there is no sshd; install openssh-server");
+            not_run("there is no sshd; install openssh-server");
             return None;
         };
         let folder = tempfile::tempdir().unwrap();
