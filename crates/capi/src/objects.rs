@@ -49,7 +49,9 @@ fn data_bytes(codec: &Shaped, object: usize) -> Result<usize> {
     // Refuses codes whose shards hold both data and parity.
     codec.codec.encoder()?;
     match codec.codec.shard_len(object) {
-        usize::MAX => Err(Failure::arguments(format!("no memory holds shards of {object} bytes"))),
+        usize::MAX => Err(Failure::arguments(format!(
+            "no memory holds the shards of an object of {object} bytes"
+        ))),
         bytes => Ok(bytes),
     }
 }
