@@ -145,7 +145,8 @@ impl UpdateReport {
 /// compared. Raises LossError if a file is damaged, which must be repaired first. Raises
 /// StorageError, and writes nothing, if more than half of the files or bytes, and at least 20
 /// files, are gone or changed, unless `accept_changes` is set; files that match the patterns
-/// `accept_removals` may be gone in any case.
+/// `accept_removals` may be gone in any case. If some protections cannot be updated, all others are
+/// updated before the first error is raised.
 #[pyfunction]
 #[pyo3(signature = (paths, *, checksum = false, accept_changes = false, accept_removals = Patterns::default(), sync = true, threads = None))]
 pub fn update(
