@@ -1,11 +1,10 @@
 //! Shard files.
 
 use std::ffi::OsString;
-use std::fs::File;
-use std::io;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use paritas_shards::{Attributes, EncodeJob, FileTarget, Inventory, RepairJob};
+use paritas_shards::{EncodeJob, FileSource, FileTarget, Inventory, RepairJob};
 use pyo3::prelude::*;
 
 use crate::code::CodeOrSpec;
@@ -71,20 +70,12 @@ fn one_or_several<T: for<'a, 'py> FromPyObject<'a, 'py>>(
     one.or_else(|_| object.extract::<Vec<T>>()).map_err(|_| wrong_type(what, &object))
 }
 
-/// Opens a file to read it. Returns it with its attributes, and with its length if it has one.
-pub fn open(path: &Path) -> Result<(File, Attributes, Option<u64>)> {
-    let refused = |error: io::Error| refused(path, &error);
-    let file = File::open(path).map_err(refused)?;
-    let metadata = file.metadata().map_err(refused)?;
-    match metadata.is_dir() {
-        true => Err(wrong_argument(format!("{} is a directory", path.display()))),
-        // Pipes and devices have a length of 0 until they are read.
-        false => {
-            let length = metadata.is_file().then_some(metadata.len());
-            let attributes = Attributes::of_open(&file).map_err(refused)?;
-            Ok((file, attributes, length))
-        }
-    }
+/// Opens a file that is stored.
+pub fn open(path: &Path) -> Result<FileSource> {
+    FileSource::open(path, String::new()).map_err(|error| match error.kind() {
+        ErrorKind::IsADirectory => wrong_argument(format!("{} is a directory", path.display())),
+        _ => refused(path, &error),
+    })
 }
 
 /// Encodes the file `source` into one shard file for each node of `code`, a `Code` or its spec, by
@@ -113,11 +104,11 @@ pub fn encode_file(
     let name = name.or_else(|| source.file_name().map(OsString::from));
     let name = name.ok_or_else(|| wrong_argument("the source has no name; give one"))?;
     run(py, |progress| {
-        let (file, attributes, length) = open(&source)?;
+        let FileSource { stream, length, attributes } = open(&source)?;
         let job = EncodeJob::new(code, name, directories);
         let job = job.length_hint(length).attributes(attributes);
         let job = job.force(force).sync(sync).threads(threads);
-        Ok(paritas_shards::encode(&job, file, progress)?.shards)
+        Ok(paritas_shards::encode(&job, stream, progress)?.shards)
     })
 }
 

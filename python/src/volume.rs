@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use paritas::CodecOptions;
-use paritas_shards::FileTarget;
+use paritas_shards::{FileSource, FileTarget};
 use paritas_volume::config::{Config, NodeEntry};
 use paritas_volume::{
     ErrorKind, FoundObject, GetOptions, ObjectName, PutOptions, Rate, Reencoded, Runner,
@@ -266,11 +266,10 @@ impl Volume {
         path: PathBuf,
         notes: Option<BTreeMap<String, String>>,
     ) -> Result<ObjectInfo> {
-        let (file, attributes, length) = py.detach(|| open(&path))?;
+        let FileSource { stream, length, attributes } = py.detach(|| open(&path))?;
         let mut options = PutOptions::default().noting(&notes.unwrap_or_default())?;
-        options.attributes = attributes;
-        options.length = length;
-        self.put_from(py, name, file, options)
+        (options.attributes, options.length) = (attributes, length);
+        self.put_from(py, name, stream, options)
     }
 
     /// Returns the bytes of an object from `start` up to `end`, by default all of them. Raises

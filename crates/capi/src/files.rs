@@ -1,12 +1,12 @@
 //! Shard files, as the command `paritas` writes and reads them.
 
 use std::ffi::{OsString, c_char};
-use std::fs::File;
-use std::path::PathBuf;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 
 use paritas::Code;
 use paritas_shards::{
-    Attributes, EncodeJob, FileTarget, Inventory, Object, RepairJob, ShardState, State, scan,
+    EncodeJob, FileSource, FileTarget, Inventory, Object, RepairJob, ShardState, State, scan,
 };
 
 use crate::memory;
@@ -39,27 +39,26 @@ pub unsafe extern "C" fn paritas_file_encode(
     })
 }
 
-fn encode(path: &PathBuf, code: Code, folders: Vec<PathBuf>, force: bool) -> Result<()> {
+fn encode(path: &Path, code: Code, folders: Vec<PathBuf>, force: bool) -> Result<()> {
     if folders.is_empty() {
         return Err(Failure::arguments("folders: at least one is needed"));
     }
-    let failed = |error| Failure::io(format!("{}: {error}", path.display()));
     let name = path
         .file_name()
         .map(OsString::from)
         .ok_or_else(|| Failure::arguments(format!("{} has no file name", path.display())))?;
-    let file = File::open(path).map_err(failed)?;
-    let metadata = file.metadata().map_err(failed)?;
-    if metadata.is_dir() {
-        return Err(Failure::arguments(format!("{} is a folder", path.display())));
-    }
-    let length = metadata.is_file().then_some(metadata.len());
-    let job = EncodeJob::new(code, name, folders)
-        .length_hint(length)
-        .attributes(Attributes::of_open(&file).map_err(failed)?)
-        .force(force);
-    paritas_shards::encode(&job, file, SILENT)?;
+    let FileSource { stream, length, attributes } = open(path)?;
+    let job = EncodeJob::new(code, name, folders).length_hint(length).attributes(attributes);
+    paritas_shards::encode(&job.force(force), stream, SILENT)?;
     Ok(())
+}
+
+/// Opens a file that is stored.
+pub(crate) fn open(path: &Path) -> Result<FileSource> {
+    FileSource::open(path, String::new()).map_err(|error| match error.kind() {
+        ErrorKind::IsADirectory => Failure::arguments(format!("{} is a folder", path.display())),
+        _ => Failure::io(format!("{}: {error}", path.display())),
+    })
 }
 
 /// Looks for shards in files and folders, and chooses the object whose name or beginning of the id

@@ -1,19 +1,19 @@
 //! Volumes: objects over disks, hosts and buckets.
 
 use std::ffi::{CString, c_char};
-use std::fs::File;
 use std::future::Future;
 use std::io::{self, Cursor, Read};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::{process, ptr, slice};
 
 use paritas::CodecOptions;
-use paritas_shards::{Attributes, FileTarget};
+use paritas_shards::{FileSource, FileTarget};
 
 // The handle `paritas_volume` has the name of the crate, so the crate gets another one here.
 use ::paritas_volume as store;
 use store::{Flaw, GetOptions, NodeStatus, ObjectName, PutOptions, Runner, State, Verdict, Volume};
 
+use crate::files::open;
 use crate::handle::{self, Handle};
 use crate::memory;
 use crate::status::{Failure, Result, guard, paritas_status, value};
@@ -155,16 +155,10 @@ pub unsafe extern "C" fn paritas_volume_put_file(
     guard(|| {
         // SAFETY: as the caller promises.
         let ((volume, name), path) = unsafe { (named(volume, name)?, memory::path(file, "file")?) };
-        let failed = |error| Failure::io(format!("{}: {error}", path.display()));
-        let file = File::open(&path).map_err(failed)?;
-        let metadata = file.metadata().map_err(failed)?;
-        if metadata.is_dir() {
-            return Err(Failure::arguments(format!("{} is a folder", path.display())));
-        }
+        let FileSource { stream, length, attributes } = open(&path)?;
         let mut options = PutOptions::default();
-        options.attributes = Attributes::of_open(&file).map_err(failed)?;
-        options.length = metadata.is_file().then_some(metadata.len());
-        let report = volume.run(volume.volume.put(&name, file, options))?;
+        (options.attributes, options.length) = (attributes, length);
+        let report = volume.run(volume.volume.put(&name, stream, options))?;
         // SAFETY: as the caller promises.
         unsafe { memory::tell(owed, report.is_owed, "owed") }
     })

@@ -65,6 +65,7 @@ pub use paritas_store::object::geometry::{DEFAULT_BLOCK_BYTES, Part};
 pub use paritas_store::object::pieces::PieceDigest;
 pub use paritas_store::place::attributes::{Attributes, Owner, Timestamp};
 pub use paritas_store::place::from_disk::forget_cached;
+pub use paritas_store::place::source::FileSource;
 pub use paritas_store::place::system::{drop_cached, sync_directory};
 pub use paritas_store::progress::Progress;
 pub use paritas_store::shown::{Shown, counted, shown};

@@ -642,7 +642,8 @@ Example:
 A node is ready if it bears the volume's mark, lists its manifests and, unless it is drained, \
 takes a small file, which is removed. Only owed shards that commands know of are counted; `verify` \
 looks for the others. The exit code is 1 if a node cannot be used now or an object waits for \
-repair, and 6 if more nodes cannot be used than may be lost.")]
+repair, 2 if a repair could not make an object whole (until `repair --deep` can, or the object is \
+removed), and 6 if more nodes cannot be used than may be lost.")]
 pub struct Status {
     /// The volume file.
     pub volume: PathBuf,

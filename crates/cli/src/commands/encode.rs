@@ -8,11 +8,11 @@ use paritas::research::PlanOptions;
 use paritas_report::parts::{DigestText, IdText};
 use paritas_report::shard_parts::MadeShardEntry;
 use paritas_report::shards::EncodeLine;
-use paritas_shards::{EncodeJob, EncodeReport, Expectation, Shown, leftovers_of};
+use paritas_shards::{EncodeJob, EncodeReport, Expectation, FileSource, Shown, leftovers_of};
 
 use crate::args::packet::PacketChoice;
 use crate::args::shards::Encode;
-use crate::commands::source::Source;
+use crate::commands::source;
 use crate::commands::{Outcome, leftovers, packet_rule};
 use crate::exit::{self, Exit, Failure};
 use crate::output::{self, Output, counted, shown};
@@ -25,8 +25,8 @@ pub fn run(args: &Encode, output: &Output) -> Outcome {
     let packet = packet(args, &code, options.plan)?;
     let instead =
         |file: Shown<'_>| format!("pipe it through tar, as in `tar c {file} | paritas encode - …`");
-    let source = Source::open(&args.file, instead, "paritas encode - --name NAME".to_owned())?;
-    let Source { stream, length, attributes } = source.peek()?;
+    let source = source::open(&args.file, instead, "paritas encode - --name NAME")?;
+    let FileSource { stream, length, attributes } = source::peek(source)?;
     let name = name(args)?;
     let _new = args.out.as_deref().map(exit::make_out).transpose()?;
     let job = EncodeJob::new(code, name, directories(args)?)

@@ -207,6 +207,10 @@ fn lost_disks_are_told_and_filled_again() {
     assert_eq!((&bad["status"], &bad["missing"].as_array().unwrap().len()), (&json!("lost"), &3));
     tank.run("get", &args!["large", "-"]).expect(exit::LOST);
     tank.run("repair", &args!["large"]).expect(exit::LOST);
+    let status = tank.run("status", &[]).expect(exit::LOST).result();
+    assert_eq!(status["lost"]["objects"], 1);
+    tank.run("rm", &args!["large"]).expect(exit::DONE);
+    tank.run("status", &[]).expect(exit::DONE);
 }
 
 #[test]

@@ -12,5 +12,6 @@ pub mod open_files;
 pub mod positional;
 pub mod refused;
 pub mod secrets;
+pub mod source;
 pub mod space;
 pub mod system;

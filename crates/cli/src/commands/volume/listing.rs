@@ -178,10 +178,10 @@ pub async fn status(volume: &Volume, path: &Path, output: &Output) -> Outcome {
         output.next(&report::repair_command_once_writable(path, &failed));
     }
     Ok(match status.useless() {
+        useless if useless > status.tolerance => Exit::Io,
         _ if status.lost.objects > 0 => Exit::Lost,
         0 if status.owed.objects == 0 => Exit::Done,
-        useless if useless <= status.tolerance => Exit::Repairable,
-        _ => Exit::Io,
+        _ => Exit::Repairable,
     })
 }
 

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use paritas_report::parts::DigestText;
 use paritas_report::volumes::{VolumeCatLine, VolumeGetLine, VolumePutLine};
-use paritas_shards::{Attributes, FileTarget, Preserve};
+use paritas_shards::{Attributes, FileSource, FileTarget, Preserve};
 use paritas_volume::{ErrorKind, FoundObject, ObjectName, PutOptions, PutReport, Volume};
 
 use super::report;
@@ -19,7 +19,7 @@ use crate::args::volume::{Cat, Get, Put, Staleness};
 use crate::commands::Outcome;
 use crate::commands::decode::is_folder;
 use crate::commands::leftovers::quoted;
-use crate::commands::source::Source;
+use crate::commands::source;
 use crate::exit::{self, Exit, Failure};
 use crate::output::{self, Output, Progress, counted, shown};
 
@@ -72,17 +72,17 @@ pub fn put_options(args: &Put, progress: &Arc<Progress>) -> Result<PutOptions, F
 }
 
 /// Opens a file or standard input, which is to be stored under a name.
-pub fn open_source(args: &Put, path: &Path, name: &ObjectName) -> Result<Source, Failure> {
+pub fn open_source(args: &Put, path: &Path, name: &ObjectName) -> Result<FileSource, Failure> {
     let (volume, name) = (quoted(&args.volume), quoted(Path::new(name.as_str())));
     let piped = format!("paritas volume put {volume} - {name}");
-    Source::open(path, |_| "--recursive stores the files in it".to_owned(), piped)
+    source::open(path, |_| "--recursive stores the files in it".to_owned(), &piped)
 }
 
 /// Stores the bytes of a source.
 pub async fn put_source(
     volume: &Volume,
     args: &Put,
-    source: Source,
+    source: FileSource,
     name: &ObjectName,
     mut options: PutOptions,
     progress: &Progress,
