@@ -504,9 +504,10 @@ pub struct paritas_volume_state {
 
 /// Asks all nodes of a volume. Returns PARITAS_OK if all nodes work and no object waits for repair,
 /// PARITAS_REPAIRABLE if some nodes fail or objects wait, PARITAS_LOST if there are objects that a
-/// repair could not make whole, and PARITAS_IO if more nodes fail than may be lost. A node that has worked since the volume was opened counts as working; to see the
-/// current state, open the volume anew. Unless the outcome is PARITAS_OK, paritas_last_message()
-/// tells what is wrong. `found` may be null.
+/// repair could not make whole, and PARITAS_IO if more nodes fail than may be lost. A node that has
+/// worked since the volume was opened counts as working; to see the current state, open the volume
+/// anew. Unless the outcome is PARITAS_OK, paritas_last_message() tells what is wrong. `found` may
+/// be null.
 ///
 /// # Safety
 /// The pointers are null or as this describes.

@@ -20,8 +20,8 @@ use crate::held::held;
 
 /// How long the keys that a page left are kept, counted from when they were listed.
 const KEPT_FOR: Duration = Duration::from_secs(60);
-/// The most listings, and objects that all of them showed together, that are kept. A single list may
-/// be longer.
+/// The most listings that are kept, and the most objects that all of them showed together. A single
+/// list may be longer.
 const MOST_LISTINGS: usize = 8;
 const MOST_KEYS: usize = 500_000;
 /// Number of changed names that are remembered. If more changed, pages list the bucket anew.

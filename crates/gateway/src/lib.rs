@@ -8,9 +8,10 @@
 //! The way of a request: `door` takes connections and bounds them, and `patience` tells when a
 //! client is given up; `arrival` has the bodies on their way in, `chunks` their framing; the
 //! adapter s3s checks signatures and reads requests, for the bucket that `host` or the path names;
-//! `keys` says what a key opens, and `demands` what is offered; `store` hands the operation to `objects`, `listing` or `uploads`; these call
-//! the volume, with `body` between the connection and the volume's threads. `facts` is what S3 says
-//! of an object beside its bytes, as the notes of its manifest keep it.
+//! `keys` says what a key opens, and `demands` what is offered; `store` hands the operation to
+//! `objects`, `listing` or `uploads`; these call the volume, with `body` between the connection and
+//! the volume's threads. `facts` is what S3 says of an object beside its bytes, as the notes of its
+//! manifest keep it.
 //!
 //! What a client gets is what the volume guarantees: an acknowledged object is durable and found by
 //! every reader, and an answer with wrong bytes never ends as if it were complete.

@@ -397,7 +397,8 @@ impl Protection {
         path_in(&self.root, &entry.path)
     }
 
-    /// Returns the number of the file that has the bytes of an entry: another entry for a hard link.
+    /// Returns the number of the file that has the bytes of an entry. For a hard link this is
+    /// another entry.
     pub(crate) fn file_of(&self, number: usize) -> usize {
         match &self.entries[number].kind {
             EntryKind::HardLink { target } => self.entry_at(target).unwrap_or(number),

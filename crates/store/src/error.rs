@@ -226,7 +226,8 @@ impl Error {
         Self::new(ErrorKind::TooFewNodes, message).counting(needed as u64, given as u64)
     }
 
-    /// Creates the error for a failure to read or to write that the operating system did not report.
+    /// Creates the error for a failure to read or to write that the operating system did not
+    /// report.
     pub fn failed(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Io, message)
     }

@@ -17,9 +17,9 @@ use crate::output::shown;
 /// wrong.
 const PEEKED: u64 = 1 << 20;
 
-/// Opens a file or device, or standard input if `path` is `-`. Refuses a folder with the advice that
-/// `instead` returns. `piped` is the command that stores a pipe instead of the file; the message
-/// names it if the file changes while it is read.
+/// Opens a file or device, or standard input if `path` is `-`. Refuses a folder with the advice
+/// that `instead` returns. `piped` is the command that stores a pipe instead of the file; the
+/// message names it if the file changes while it is read.
 pub fn open(
     path: &Path,
     instead: impl Fn(Shown<'_>) -> String,
