@@ -472,7 +472,7 @@ fn expect_room(order: &LayerOrder) -> Result<()> {
         let folder = shown(path.parent().unwrap_or(&path)).to_string();
         Error::failed(format!(
             "the parity in {folder} takes about {needed} bytes, and its disk has room for \
-                 {left}; {way}"
+             {left}; {way}"
         ))
     })
 }

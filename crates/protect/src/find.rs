@@ -439,7 +439,7 @@ pub(crate) fn folder_in(root: &Path) -> Result<PathBuf> {
     match fs::read_link(&folder) {
         Ok(target) => Err(Error::failed(format!(
             "{} is a symbolic link to {}, and is not followed; put that folder in its place, \
-                 or remove the link and choose a folder by `parity_dirs`",
+             or remove the link and choose a folder by `parity_dirs`",
             shown(&folder),
             shown(&target)
         ))

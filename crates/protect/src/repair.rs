@@ -598,7 +598,7 @@ impl<'a> RepairRun<'a> {
             false => Ok(()),
             true => Err(Error::busy(format!(
                 "{} is another name of {}, which was changed and stays as it is; \
-                     --restore-changed restores both",
+                 --restore-changed restores both",
                 shown(&self.target.path_of(&entry.path)),
                 shown(&self.target.path_of(target))
             ))),
@@ -633,7 +633,7 @@ impl<'a> RepairRun<'a> {
 fn no_room(NoRoom { path, needed, left }: &NoRoom) -> Error {
     Error::failed(format!(
         "the repair writes before it removes anything, and the disk of {} has room for {left} \
-             of the {needed} bytes that would be restored there",
+         of the {needed} bytes that would be restored there",
         shown(&path)
     ))
 }

@@ -489,7 +489,7 @@ impl<'t> Restoring<'t> {
             true => Ok(()),
             false => Err(Error::digest(format!(
                 "{} was computed and does not have the digest of the protected file; nothing \
-                     was replaced",
+                 was replaced",
                 shown(&self.target.path_of(&self.path))
             ))),
         }

@@ -78,7 +78,7 @@ pub(crate) fn damaged(path: &Path) -> Error {
 pub(crate) fn unreadable(path: &Path) -> Error {
     Error::failed(format!(
         "{} cannot be read, and its time has not changed; make it readable or repair it first, \
-             because new parity would not know its bytes",
+         because new parity would not know its bytes",
         shown(path)
     ))
 }

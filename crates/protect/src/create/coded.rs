@@ -101,7 +101,7 @@ fn refuse_hollow(order: &LayerOrder, skipped: &[Skipped]) -> Result<()> {
     let Some(first) = skipped.last().filter(|_| replaces_all) else { return Ok(()) };
     Err(Error::busy(format!(
         "{}: files change while they are read, so the new parity would repair little, and the \
-             old parity stays; one of them: {}; try again when they are at rest, or leave them out",
+         old parity stays; one of them: {}; try again when they are at rest, or leave them out",
         shown(&order.root),
         shown(&first.path)
     )))

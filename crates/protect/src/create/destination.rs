@@ -145,7 +145,7 @@ pub(super) fn protected_already(
     match old.first() {
         Some(first) if !job.force => Err(Error::exists(format!(
             "{} is protected already, under the label {} (id {}); `update` updates that \
-                 protection, `force` replaces it, and `label` makes another one beside it",
+             protection, `force` replaces it, and `label` makes another one beside it",
             shown(root),
             shown(&first.label()),
             first.id()

@@ -283,7 +283,7 @@ impl<'a> RepairRun<'a> {
         };
         Error::busy(format!(
             "{what} changed while the repair read it, so nothing that was computed from it is \
-                 used; run the repair again"
+             used; run the repair again"
         ))
     }
 

@@ -82,7 +82,7 @@ impl Held {
             None => self.parity.first().map_or(Ok(()), |folder| Err(absent_parity(folder))),
             Some(Skipped { path, reason }) => Err(Error::failed(format!(
                 "{} cannot be read ({reason}), so its parity cannot be made anew; make it \
-                     readable first, or mount its disk",
+                 readable first, or mount its disk",
                 shown(path)
             ))),
         }
@@ -97,8 +97,8 @@ fn absent_parity(folder: &Path) -> Error {
     };
     Error::failed(format!(
         "the folder {} for parity {what}, and what was put there would become worthless if all \
-             parity were made anew; mount its disk, or repair first, which writes the missing \
-             parity; if it is gone for good, update with `accept_changes`",
+         parity were made anew; mount its disk, or repair first, which writes the missing \
+         parity; if it is gone for good, update with `accept_changes`",
         shown(folder)
     ))
     .naming(&["accept_changes"])
