@@ -130,15 +130,14 @@ impl<'a> ListJob<'a> {
     }
 
     /// Whether there is an object other than `except`. Mostly the first names that a node lists
-    /// tell. If all of them were removed, everything is listed.
+    /// tell. If none of their objects is found, everything is listed.
     pub async fn finds_any(self, except: Option<&ObjectName>) -> Result<bool> {
         let nodes: Vec<NodeIndex> = self.cluster.nodes().collect();
         let first = |node| self.first_names(node, except);
         let names = ask_in_turn(nodes, first, Result::ok).await.unwrap_or_default();
         for name in &names {
-            match FindJob::of(self.cluster, name).run().await {
-                Err(error) if error.kind() == ErrorKind::NotFound => {}
-                found => return found.map(|_| true),
+            if FindJob::of(self.cluster, name).run().await.is_ok() {
+                return Ok(true);
             }
         }
         let all = self.run(GetOptions::default()).await?.objects;

@@ -309,7 +309,7 @@ impl Volume {
     /// takes a few requests, however many objects there are.
     ///
     /// # Errors
-    /// As [`Self::list`] and [`Self::find`].
+    /// As [`Self::list`].
     pub async fn has_any(&self, prefix: &str, except: Option<&ObjectName>) -> Result<bool> {
         ListJob::of(&self.cluster, prefix).finds_any(except).await
     }
