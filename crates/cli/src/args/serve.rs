@@ -54,7 +54,7 @@ pub struct Serve {
     /// The name of the gateway: requests to BUCKET.NAME are about the bucket.
     ///
     /// Without it, the bucket stands in the path (path style).
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = parse_domain)]
     pub domain: Option<String>,
     /// Refuse whatever would change something.
     #[arg(long)]
@@ -84,6 +84,17 @@ pub struct Serve {
     pub background: Background,
 }
 
+/// Parses the name of a host.
+fn parse_domain(text: &str) -> Result<String, String> {
+    let is_label = |part: &str| {
+        !part.is_empty() && part.chars().all(|sign| sign.is_ascii_alphanumeric() || sign == '-')
+    };
+    match text.split('.').all(is_label) {
+        true => Ok(text.to_owned()),
+        false => Err("must be the name of a host without a port, as store.example.org".to_owned()),
+    }
+}
+
 /// The forms of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum LogForm {
@@ -93,4 +104,19 @@ pub enum LogForm {
     Json,
     /// Nothing.
     None,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_domain_is_a_name_of_a_host() {
+        for name in ["store", "store.example.org", "s3-1.lan"] {
+            assert_eq!(parse_domain(name).as_deref(), Ok(name));
+        }
+        for other in ["", ".lan", "store:9000", "http://store", "store.lan/"] {
+            assert!(parse_domain(other).unwrap_err().contains("without a port"), "{other}");
+        }
+    }
 }

@@ -184,3 +184,11 @@ pub async fn put_piece(upload: &Upload<'_>, number: u32, bytes: &[u8]) {
     let source = std::io::Cursor::new(bytes.to_vec());
     upload.put_piece(number, source, PutOptions::default()).await.unwrap();
 }
+
+/// Changes one byte in the middle of a file.
+pub fn damage(path: &Path) {
+    let mut content = std::fs::read(path).unwrap();
+    let middle = content.len() / 2;
+    content[middle] ^= 1;
+    std::fs::write(path, content).unwrap();
+}

@@ -16,5 +16,6 @@ mod reencode;
 mod scrub;
 mod services;
 mod silence;
+mod status;
 mod strangers;
 mod uploads;

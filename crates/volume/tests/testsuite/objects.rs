@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::common::gate::slow;
-use crate::common::{Disks, content, get, name, put};
+use crate::common::{Disks, content, damage, get, name, put};
 use paritas_volume::node::{Fault, Faulty, Node, NodeCall, Trigger};
 use paritas_volume::{ErrorKind, GetOptions, PutOptions, State, Volume};
 
@@ -430,14 +430,6 @@ async fn another_copy_of_a_damaged_shard_is_read() {
     assert!(get(&volume, "object").await.unwrap() == content(100_000));
 }
 
-/// Changes one byte in the middle of a file.
-fn damage(path: &std::path::Path) {
-    let mut content = std::fs::read(path).unwrap();
-    let middle = content.len() / 2;
-    content[middle] ^= 1;
-    std::fs::write(path, content).unwrap();
-}
-
 #[tokio::test]
 async fn damaged_manifests_are_found_by_deep_verification_and_repaired() {
     for length in [100, 100_000] {
@@ -764,69 +756,4 @@ async fn files_on_folders_are_their_owner_s_alone() {
         let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&file), mode(file.parent().unwrap())), (0o600, 0o700), "{file:?}");
     }
-}
-
-#[tokio::test]
-async fn the_status_shows_what_a_repair_could_not_make_whole() {
-    let disks = Disks::new(6);
-    let volume = disks.volume("4+2").await;
-    for object in ["lost", "other"] {
-        put(&volume, object, &content(300_000)).await;
-    }
-    let parts: Vec<PathBuf> =
-        disks.files("objects").into_iter().filter(|path| shown(path).contains("/lost.")).collect();
-    let away: Vec<Vec<u8>> = parts[..3].iter().map(|path| std::fs::read(path).unwrap()).collect();
-    // One is gone, and two are damaged, which only a deep look sees.
-    std::fs::remove_file(&parts[0]).unwrap();
-    parts[1..3].iter().for_each(|path| spoil(path));
-    for object in ["lost", "other"] {
-        let _ = volume.repair(&name(object), true).await;
-    }
-    let lost = volume.status().await.unwrap().lost;
-    assert_eq!((lost.objects, &lost.names[..]), (1, &[name("lost")][..]));
-    // A quick repair cannot tell that it is whole again.
-    let _ = volume.repair(&name("lost"), false).await;
-    assert_eq!(volume.status().await.unwrap().lost.objects, 1);
-    parts.iter().zip(&away).for_each(|(path, bytes)| std::fs::write(path, bytes).unwrap());
-    volume.repair(&name("lost"), true).await.unwrap();
-    assert_eq!(volume.status().await.unwrap().lost.objects, 0);
-    // It goes with its object, too.
-    parts[..3].iter().for_each(|path| std::fs::remove_file(path).unwrap());
-    volume.repair(&name("lost"), true).await.unwrap_err();
-    assert_eq!(volume.status().await.unwrap().lost.objects, 1);
-    put(&volume, "lost", &content(10)).await;
-    assert_eq!(volume.status().await.unwrap().lost.objects, 0);
-    assert_eq!(disks.files("lost").len(), 0);
-}
-
-fn shown(path: &std::path::Path) -> String {
-    path.to_string_lossy().into_owned()
-}
-
-/// Changes a byte in the middle of a file.
-fn spoil(path: &std::path::Path) {
-    let mut bytes = std::fs::read(path).unwrap();
-    let middle = bytes.len() / 2;
-    bytes[middle] ^= 1;
-    std::fs::write(path, bytes).unwrap();
-}
-
-#[tokio::test]
-async fn whether_there_is_any_object_is_told_without_a_listing_of_all() {
-    let disks = Disks::new(6);
-    let volume = disks.volume("4+2").await;
-    assert!(!volume.has_any("a/", None).await.unwrap());
-    // More removed names than are looked for before all are listed.
-    for object in 0..12 {
-        put(&volume, &format!("a/{object}"), b"x").await;
-        volume.remove(&name(&format!("a/{object}"))).await.unwrap();
-    }
-    assert!(!volume.has_any("a/", None).await.unwrap());
-    let last = name("a/zz");
-    put(&volume, last.as_str(), b"x").await;
-    assert!(volume.has_any("a/", None).await.unwrap());
-    assert!(!volume.has_any("a/", Some(&last)).await.unwrap());
-    assert!(
-        !volume.has_any("b", None).await.unwrap() && volume.has_any("a/z", None).await.unwrap()
-    );
 }

@@ -1,0 +1,58 @@
+//! What is known of a volume at a glance: which objects are lost, and whether there are any.
+
+use std::path::PathBuf;
+
+use crate::common::{Disks, content, damage, name, put};
+
+#[tokio::test]
+async fn the_status_shows_what_a_repair_could_not_make_whole() {
+    let disks = Disks::new(6);
+    let volume = disks.volume("4+2").await;
+    for object in ["lost", "other"] {
+        put(&volume, object, &content(300_000)).await;
+    }
+    let is_part = |path: &PathBuf| path.to_string_lossy().contains("/lost.");
+    let parts: Vec<PathBuf> = disks.files("objects").into_iter().filter(is_part).collect();
+    let away: Vec<Vec<u8>> = parts[..3].iter().map(|path| std::fs::read(path).unwrap()).collect();
+    // One is gone, and two are damaged, which only a deep look sees.
+    std::fs::remove_file(&parts[0]).unwrap();
+    parts[1..3].iter().for_each(|path| damage(path));
+    for object in ["lost", "other"] {
+        let _ = volume.repair(&name(object), true).await;
+    }
+    let lost = volume.status().await.unwrap().lost;
+    assert_eq!((lost.objects, &lost.names[..]), (1, &[name("lost")][..]));
+    // A quick repair cannot tell that it is whole again.
+    let _ = volume.repair(&name("lost"), false).await;
+    assert_eq!(volume.status().await.unwrap().lost.objects, 1);
+    parts.iter().zip(&away).for_each(|(path, bytes)| std::fs::write(path, bytes).unwrap());
+    volume.repair(&name("lost"), true).await.unwrap();
+    assert_eq!(volume.status().await.unwrap().lost.objects, 0);
+    // It goes with its object, too.
+    parts[..3].iter().for_each(|path| std::fs::remove_file(path).unwrap());
+    volume.repair(&name("lost"), true).await.unwrap_err();
+    assert_eq!(volume.status().await.unwrap().lost.objects, 1);
+    put(&volume, "lost", &content(10)).await;
+    assert_eq!(volume.status().await.unwrap().lost.objects, 0);
+    assert_eq!(disks.files("lost").len(), 0);
+}
+
+#[tokio::test]
+async fn whether_there_is_any_object_is_told_without_a_listing_of_all() {
+    let disks = Disks::new(6);
+    let volume = disks.volume("4+2").await;
+    assert!(!volume.has_any("a/", None).await.unwrap());
+    // More removed names than are looked for before all are listed.
+    for object in 0..12 {
+        put(&volume, &format!("a/{object}"), b"x").await;
+        volume.remove(&name(&format!("a/{object}"))).await.unwrap();
+    }
+    assert!(!volume.has_any("a/", None).await.unwrap());
+    let last = name("a/zz");
+    put(&volume, last.as_str(), b"x").await;
+    assert!(volume.has_any("a/", None).await.unwrap());
+    assert!(!volume.has_any("a/", Some(&last)).await.unwrap());
+    assert!(
+        !volume.has_any("b", None).await.unwrap() && volume.has_any("a/z", None).await.unwrap()
+    );
+}
