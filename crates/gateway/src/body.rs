@@ -139,7 +139,7 @@ impl BodyOrigin {
 impl RequestBody {
     /// Takes the next message from the line. Returns whether there is a piece.
     fn advance(&mut self) -> io::Result<bool> {
-        match self.line.blocking_recv() {
+        match next(&mut self.line) {
             Some(Incoming::Bytes(bytes)) => {
                 self.judge.iter_mut().for_each(|judge| judge.update(&bytes));
                 self.piece = bytes;
@@ -166,6 +166,15 @@ impl RequestBody {
         *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Err(error);
         io::Error::other(text)
     }
+}
+
+/// Takes the next message from the line, in a thread that may wait for it.
+fn next(line: &mut Receiver<Incoming>) -> Option<Incoming> {
+    #[cfg(test)]
+    if let Some(taken) = paritas_volume::simulation::take(line) {
+        return taken;
+    }
+    line.blocking_recv()
 }
 
 impl Read for RequestBody {

@@ -7,14 +7,21 @@
 //! Such a page shows what there was when the first page was listed, with every change that this
 //! gateway has made since: it asks again about the names that changed. Changes that others made
 //! meanwhile may be missing.
+//!
+//! A client gets the keys that its own first page left, and those of no other list: they may have
+//! been listed before something that the client knows of. So the text with which a client asks for
+//! the next page names the list. If the client asks another gateway, or begins after a key of its
+//! own choice, the bucket is listed anew.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use lru::LruCache;
 use paritas_volume::{Listed, ObjectName, Overview};
+use tokio::time::Instant;
 
 use crate::held::held;
 
@@ -33,8 +40,42 @@ pub(crate) struct ListPlace {
     pub bucket: String,
     pub prefix: String,
     pub delimiter: String,
+    pub mark: PageMark,
+}
+
+/// Where a page begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PageMark {
     /// The last key or common prefix of the page before.
     pub after: String,
+    /// The list that the page before was taken from, if it is known.
+    list: Option<u64>,
+}
+
+/// Stands between a key and the list that it was taken from. It is for private use in Unicode.
+const OF_LIST: char = '\u{F8FF}';
+
+impl PageMark {
+    /// Begins after a key that a client has chosen.
+    pub fn after(key: String) -> Self {
+        Self { after: key, list: None }
+    }
+
+    /// Reads what a page told about the next one, or a key that a client has chosen.
+    pub fn parse(text: &str) -> Self {
+        let told = text.rsplit_once(OF_LIST).and_then(|(after, list)| {
+            let list = u64::from_str_radix(list, 16).ok().filter(|_| list.len() == 16)?;
+            Some(Self { after: after.to_owned(), list: Some(list) })
+        });
+        told.unwrap_or_else(|| Self::after(text.to_owned()))
+    }
+}
+
+impl fmt::Display for PageMark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.after)?;
+        self.list.map_or(Ok(()), |list| write!(f, "{OF_LIST}{list:016x}"))
+    }
 }
 
 /// Keys of a bucket in order, each with what stands for it in the volume.
@@ -46,6 +87,8 @@ pub(crate) struct ListedKeys {
     /// Number of objects that were listed. The overview has all of them in memory.
     listed_objects: usize,
     listed: Instant,
+    /// Tells this list from others, also from those of other gateways.
+    id: u64,
     /// All changes of this gateway before this moment are in `keys`.
     pub as_of: Instant,
 }
@@ -58,7 +101,13 @@ impl ListedKeys {
         listed: Instant,
     ) -> Self {
         let listed_objects = overview.objects().count();
-        Self { keys, overview: Arc::new(overview), listed_objects, listed, as_of: listed }
+        let id = getrandom::u64().unwrap_or_default();
+        Self { keys, overview: Arc::new(overview), listed_objects, listed, id, as_of: listed }
+    }
+
+    /// Returns where the page begins that goes on after a key.
+    pub fn mark(&self, after: String) -> PageMark {
+        PageMark { after, list: Some(self.id) }
     }
 
     fn is_current(&self) -> bool {
@@ -161,6 +210,15 @@ mod tests {
         assert_eq!(continuations.changed_since(begin), None);
     }
 
+    #[test]
+    fn marks_are_read_as_they_are_told() {
+        for (after, list) in [("a/b", Some(7)), ("", Some(u64::MAX)), ("a\u{F8FF}b", None)] {
+            let mark = PageMark { after: after.to_owned(), list };
+            assert_eq!(PageMark::parse(&mark.to_string()), mark);
+        }
+        assert_eq!(PageMark::parse("a\u{F8FF}12").after, "a\u{F8FF}12");
+    }
+
     #[tokio::test]
     async fn the_oldest_lists_go_first() {
         let continuations = Continuations::default();
@@ -168,7 +226,7 @@ mod tests {
             bucket: "bucket".to_owned(),
             prefix: String::new(),
             delimiter: String::new(),
-            after: after.to_string(),
+            mark: PageMark { after: String::new(), list: Some(after as u64) },
         };
         for at in 0..=MOST_LISTINGS {
             let keys = ListedKeys::of(BTreeMap::new(), Overview::default(), Instant::now());

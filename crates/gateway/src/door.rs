@@ -249,7 +249,7 @@ impl Gateway {
         self.door.pages.findings()
     }
 
-    fn visit(&self, peer: SocketAddr, place: ConnectionPlace) -> Visit {
+    pub(crate) fn visit(&self, peer: SocketAddr, place: ConnectionPlace) -> Visit {
         let (door, activity, place) = (Arc::clone(&self.door), Activity::new(), Arc::new(place));
         Visit { door, peer, patience: self.patience, activity, place }
     }
@@ -273,7 +273,7 @@ type Failed = Box<dyn std::error::Error + Send + Sync>;
 
 /// A connection.
 #[derive(Clone)]
-struct Visit {
+pub(crate) struct Visit {
     door: Arc<Door>,
     peer: SocketAddr,
     patience: Duration,
@@ -282,7 +282,7 @@ struct Visit {
 }
 
 /// One of the connections that a gateway may have, as long as something of it is left.
-struct ConnectionPlace {
+pub(crate) struct ConnectionPlace {
     /// Is ready when the gateway stops, which waits for its connections.
     leaving: watch::Receiver<()>,
     /// The requests that are finished without the client.
@@ -291,7 +291,7 @@ struct ConnectionPlace {
 }
 
 impl ConnectionPlace {
-    fn new(leaving: watch::Receiver<()>, permit: Option<OwnedSemaphorePermit>) -> Self {
+    pub(crate) fn new(leaving: watch::Receiver<()>, permit: Option<OwnedSemaphorePermit>) -> Self {
         Self { leaving, turns: Arc::new(Semaphore::new(SIDE_BY_SIDE)), _permit: permit }
     }
 }
@@ -349,7 +349,7 @@ impl Visit {
     }
 
     /// Answers the requests of a connection, one after the other.
-    async fn converse(
+    pub(crate) async fn converse(
         &self,
         stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
     ) -> std::result::Result<(), Failed> {

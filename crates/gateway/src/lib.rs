@@ -39,6 +39,8 @@ mod objects;
 mod pages;
 mod patience;
 mod room;
+#[cfg(test)]
+mod simulation;
 mod store;
 mod traffic;
 mod uploads;

@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Cursor;
 use std::sync::Arc;
-use std::time::Instant;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 use paritas_volume::{ErrorKind, GetOptions, Listed, ObjectName, Overview, PutOptions};
 use s3s::dto::*;
 use s3s::{S3Error, S3Request, S3Response, S3Result, s3_error};
+use tokio::time::Instant;
 
 use crate::conditions::Conditions;
-use crate::continued::{ListPlace, ListedKeys};
+use crate::continued::{ListPlace, ListedKeys, PageMark};
 use crate::errors::told;
 use crate::facts::{ObjectFacts, timestamp};
 use crate::judge::{hex, unhex};
@@ -30,8 +30,8 @@ pub struct ListQuestion {
     pub bucket: String,
     pub prefix: String,
     delimiter: String,
-    /// Only keys after this one are wanted.
-    pub after: String,
+    /// Only keys after that of this mark are wanted.
+    pub mark: PageMark,
     /// The most keys and common prefixes of an answer.
     pub most: usize,
     encodes: bool,
@@ -42,8 +42,8 @@ pub struct ListQuestion {
 struct Page {
     objects: Vec<Object>,
     prefixes: Vec<CommonPrefix>,
-    /// The last key or prefix, if there are more.
-    last: Option<String>,
+    /// Where the next page begins, if there is one.
+    next: Option<PageMark>,
 }
 
 impl ListQuestion {
@@ -52,7 +52,7 @@ impl ListQuestion {
     pub fn new(
         bucket: String,
         (prefix, delimiter): (Option<String>, Option<String>),
-        after: Option<String>,
+        mark: PageMark,
         most: Option<i32>,
         encoding: Option<&EncodingType>,
     ) -> S3Result<Self> {
@@ -63,7 +63,7 @@ impl ListQuestion {
             bucket,
             prefix: prefix.unwrap_or_default(),
             delimiter: delimiter.unwrap_or_default(),
-            after: after.unwrap_or_default(),
+            mark,
             most: most.unwrap_or(MOST_KEYS).min(MOST_KEYS),
             encodes: encoding.is_some_and(|kind| kind.as_str() == EncodingType::URL),
         })
@@ -72,17 +72,17 @@ impl ListQuestion {
     /// Returns the key of a name, if the question is about it.
     fn key_of(&self, name: &ObjectName) -> Option<String> {
         let key = names::key_of(&self.bucket, name)?;
-        let is_wanted = !key.is_empty() && key.starts_with(&self.prefix) && key > self.after;
+        let is_wanted = !key.is_empty() && key.starts_with(&self.prefix) && key > self.mark.after;
         is_wanted.then_some(key)
     }
 
-    /// Returns the place where the listing goes on after a key or a common prefix.
-    fn place(&self, after: &str) -> ListPlace {
+    /// Returns the place where a page of the listing begins.
+    fn place(&self, mark: PageMark) -> ListPlace {
         ListPlace {
             bucket: self.bucket.clone(),
             prefix: self.prefix.clone(),
             delimiter: self.delimiter.clone(),
-            after: after.to_owned(),
+            mark,
         }
     }
 
@@ -111,12 +111,13 @@ impl Store {
         let (mut page, mut chosen, mut groups) = (Page::default(), Vec::new(), BTreeSet::new());
         while let Some((key, (name, listed))) = left.keys.pop_first() {
             let group = question.group_of(&key);
-            if group.is_some_and(|group| groups.contains(group) || group == question.after) {
+            if group.is_some_and(|group| groups.contains(group) || group == question.mark.after) {
                 continue;
             }
             if chosen.len() + groups.len() == question.most {
                 let last = |(key, ..): &(String, ObjectName, Listed)| key.clone();
-                page.last = chosen.last().map(last).max(groups.last().cloned());
+                let last = chosen.last().map(last).max(groups.last().cloned());
+                page.next = last.map(|last| left.mark(last));
                 left.keys.insert(key, (name, listed));
                 break;
             }
@@ -125,8 +126,8 @@ impl Store {
                 None => chosen.push((key, name, listed)),
             }
         }
-        if let Some(last) = &page.last {
-            self.continuations.keep(question.place(last), left);
+        if let Some(next) = &page.next {
+            self.continuations.keep(question.place(next.clone()), left);
         }
         page.objects = self.objects(question, &overview, chosen).await?;
         let common = |group: &String| CommonPrefix { prefix: Some(question.told(group)) };
@@ -136,7 +137,7 @@ impl Store {
 
     /// Returns the keys that a question is about, from its place on.
     async fn keys(&self, question: &ListQuestion) -> S3Result<ListedKeys> {
-        if let Some(kept) = self.continuations.take(&question.place(&question.after))
+        if let Some(kept) = self.continuations.take(&question.place(question.mark.clone()))
             && let Some(renewed) = self.renewed(question, kept).await
         {
             return Ok(renewed);
@@ -248,19 +249,19 @@ impl Store {
     ) -> S3Result<S3Response<ListObjectsOutput>> {
         let texts = (input.prefix.clone(), input.delimiter.clone());
         let encoding = input.encoding_type.as_ref();
-        let after = input.marker.clone();
+        let mark = PageMark::parse(input.marker.as_deref().unwrap_or_default());
         let question =
-            ListQuestion::new(input.bucket.clone(), texts, after, input.max_keys, encoding)?;
+            ListQuestion::new(input.bucket.clone(), texts, mark, input.max_keys, encoding)?;
         let page = self.page(&question).await?;
         Ok(S3Response::new(ListObjectsOutput {
             name: Some(input.bucket),
             prefix: Some(question.told(&question.prefix)),
             delimiter: input.delimiter.map(|text| question.told(&text)),
-            marker: Some(question.told(&question.after)),
+            marker: Some(question.told(&question.mark.to_string())),
             max_keys: Some(question.most as i32),
             encoding_type: input.encoding_type.clone(),
-            is_truncated: Some(page.last.is_some()),
-            next_marker: page.last.map(|last| question.told(&last)),
+            is_truncated: Some(page.next.is_some()),
+            next_marker: page.next.map(|next| question.told(&next.to_string())),
             contents: Some(page.objects),
             common_prefixes: Some(page.prefixes),
             ..ListObjectsOutput::default()
@@ -274,9 +275,12 @@ impl Store {
         let texts = (input.prefix.clone(), input.delimiter.clone());
         let encoding = input.encoding_type.as_ref();
         let token = input.continuation_token.as_deref().map(token_text).transpose()?;
-        let after = token.or(input.start_after.clone());
+        let mark = match token {
+            Some(token) => PageMark::parse(&token),
+            None => PageMark::after(input.start_after.clone().unwrap_or_default()),
+        };
         let question =
-            ListQuestion::new(input.bucket.clone(), texts, after, input.max_keys, encoding)?;
+            ListQuestion::new(input.bucket.clone(), texts, mark, input.max_keys, encoding)?;
         let page = self.page(&question).await?;
         Ok(S3Response::new(ListObjectsV2Output {
             name: Some(input.bucket),
@@ -287,8 +291,8 @@ impl Store {
             key_count: Some((page.objects.len() + page.prefixes.len()) as i32),
             encoding_type: input.encoding_type.clone(),
             continuation_token: input.continuation_token,
-            is_truncated: Some(page.last.is_some()),
-            next_continuation_token: page.last.map(|last| token_of(&last)),
+            is_truncated: Some(page.next.is_some()),
+            next_continuation_token: page.next.map(|next| token_of(&next.to_string())),
             contents: Some(page.objects),
             common_prefixes: Some(page.prefixes),
             ..ListObjectsV2Output::default()

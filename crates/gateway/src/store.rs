@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use lru::LruCache;
 use paritas_volume::{ErrorKind, FoundObject, GetOptions, Listed, ObjectName, PutReport, Volume};
 use s3s::dto::*;
 use s3s::{S3, S3Request, S3Response, S3Result, s3_error};
+use tokio::time::Instant;
 
 use crate::conditions::Conditions;
 use crate::continued::Continuations;

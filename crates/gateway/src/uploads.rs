@@ -8,6 +8,7 @@ use s3s::dto::*;
 use s3s::{S3Error, S3Request, S3Response, S3Result, s3_error};
 
 use crate::conditions::Conditions;
+use crate::continued::PageMark;
 use crate::errors::{told, unless_overtaken};
 use crate::facts::{
     CHECKSUM_TYPE, ETAG, ObjectFacts, answer_checksums, answer_whole, beside, checksum_of,
@@ -282,9 +283,10 @@ impl Store {
         self.expect_bucket(&input.bucket).await?;
         let found = self.volume.uploads().await.map_err(|error| told(&error))?;
         let texts = (input.prefix.clone(), input.delimiter.clone());
-        let (after, encoding) = (input.key_marker.clone(), input.encoding_type.as_ref());
+        let mark = PageMark::after(input.key_marker.clone().unwrap_or_default());
+        let encoding = input.encoding_type.as_ref();
         let question =
-            ListQuestion::new(input.bucket.clone(), texts, after, input.max_uploads, encoding)?;
+            ListQuestion::new(input.bucket.clone(), texts, mark, input.max_uploads, encoding)?;
         let page = UploadsPage::of(&found, &question, input.upload_id_marker.as_deref());
         let (next_key_marker, next_upload_id_marker) =
             page.last.map_or((None, None), |(key, id)| (Some(question.told(&key)), id));
@@ -293,7 +295,7 @@ impl Store {
             prefix: Some(question.told(&question.prefix)),
             delimiter: input.delimiter.map(|text| question.told(&text)),
             encoding_type: input.encoding_type.clone(),
-            key_marker: Some(question.told(&question.after)),
+            key_marker: Some(question.told(&question.mark.after)),
             upload_id_marker: input.upload_id_marker,
             max_uploads: Some(question.most as i32),
             is_truncated: Some(next_key_marker.is_some()),
@@ -324,12 +326,13 @@ impl UploadsPage {
         keyed.sort_by(|(key, one), (other, two)| (key, one.id()).cmp(&(other, two.id())));
         let (mut page, mut last) = (Self::default(), (String::new(), None));
         for (key, upload) in keyed {
-            let is_after = match key == question.after {
+            let is_after = match key == question.mark.after {
                 true => id.is_some_and(|id| upload.id() > id),
-                false => key > question.after,
+                false => key > question.mark.after,
             };
             let group = question.group_of(&key);
-            let is_told = group.is_some_and(|group| group == last.0 || group == question.after);
+            let is_told =
+                group.is_some_and(|group| group == last.0 || group == question.mark.after);
             if !is_after || is_told || !key.starts_with(&question.prefix) {
                 continue;
             }

@@ -51,8 +51,8 @@ mod run;
 mod scrub;
 mod setup;
 mod shortened;
-#[cfg(test)]
-mod simulation;
+#[cfg(any(test, feature = "simulation"))]
+pub mod simulation;
 mod stages;
 mod status;
 mod strangers;

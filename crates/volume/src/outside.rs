@@ -10,10 +10,11 @@ use std::time::SystemTime;
 
 use paritas_shards::ObjectId;
 use paritas_store::error::{Error, ErrorKind, Result};
+use tokio::sync::mpsc::Receiver;
 
 /// Returns the time of day by this client's clock.
 pub(crate) fn time_of_day() -> SystemTime {
-    #[cfg(test)]
+    #[cfg(any(test, feature = "simulation"))]
     if let Some(time) = simulated::with(|outside| outside.time_of_day()) {
         return time;
     }
@@ -25,7 +26,7 @@ pub(crate) fn time_of_day() -> SystemTime {
 /// # Errors
 /// If the system has no random numbers ([`ErrorKind::Io`]).
 pub(crate) fn random() -> Result<u64> {
-    #[cfg(test)]
+    #[cfg(any(test, feature = "simulation"))]
     if let Some(number) = simulated::with(|outside| outside.random()) {
         return Ok(number);
     }
@@ -53,27 +54,37 @@ pub(crate) async fn block<R: Send + 'static>(
     doing: &'static str,
     work: impl FnOnce() -> R + Send + 'static,
 ) -> Result<R> {
-    #[cfg(test)]
-    if simulated::with(|_| ()).is_some() {
-        return Ok(work());
+    #[cfg(any(test, feature = "simulation"))]
+    if is_simulated() {
+        return crate::simulation::block(doing, work).await;
     }
     let done = tokio::task::spawn_blocking(work).await;
     done.map_err(|error| Error::internal(doing, error))
 }
 
+/// Takes the next message from a line, in a thread that may wait for it.
+pub(crate) fn take<T>(line: &mut Receiver<T>) -> Option<T> {
+    #[cfg(any(test, feature = "simulation"))]
+    if let Some(taken) = crate::simulation::take(line) {
+        return taken;
+    }
+    line.blocking_recv()
+}
+
 /// Whether the clients of this thread are simulated. They have no process of their own, and leave
 /// nothing on this machine.
 pub(crate) fn is_simulated() -> bool {
-    #[cfg(test)]
+    #[cfg(any(test, feature = "simulation"))]
     return simulated::with(|_| ()).is_some();
-    #[cfg(not(test))]
+    #[cfg(not(any(test, feature = "simulation")))]
     false
 }
 
 /// The outside inputs of the simulated clients of a thread.
-#[cfg(test)]
+#[cfg(any(test, feature = "simulation"))]
 pub(crate) mod simulated {
     use std::cell::RefCell;
+    use std::sync::{Arc, Mutex, PoisonError};
     use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
     use rand_xoshiro::Xoshiro256PlusPlus;
@@ -81,7 +92,26 @@ pub(crate) mod simulated {
     use tokio::time::Instant;
 
     thread_local! {
-        static OUTSIDE: RefCell<Option<Outside>> = const { RefCell::new(None) };
+        static OUTSIDE: RefCell<Option<SharedOutside>> = const { RefCell::new(None) };
+    }
+
+    /// The outside inputs of a thread, which threads at work for its clients have, too.
+    #[derive(Clone)]
+    pub(crate) struct SharedOutside(Arc<Mutex<Outside>>);
+
+    impl SharedOutside {
+        /// Makes these the outside inputs of this thread.
+        pub fn take_over(self) {
+            OUTSIDE.set(Some(self));
+        }
+    }
+
+    /// Returns the outside inputs of this thread, for another one.
+    ///
+    /// # Panics
+    /// If the clients of this thread are not simulated.
+    pub(crate) fn share() -> SharedOutside {
+        OUTSIDE.with_borrow(Clone::clone).expect("simulated clients")
     }
 
     /// Seconds from the beginning of 1970 to that of a simulation.
@@ -106,17 +136,23 @@ pub(crate) mod simulated {
     }
 
     pub(super) fn with<R>(ask: impl FnOnce(&mut Outside) -> R) -> Option<R> {
-        OUTSIDE.with_borrow_mut(|outside| outside.as_mut().map(ask))
+        let outside = OUTSIDE.with_borrow(Clone::clone)?;
+        let mut outside = outside.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(ask(&mut outside))
     }
 
     /// Simulates the outside inputs for all clients of this thread, until this is dropped. It must
     /// be created on the runtime whose clock counts.
-    pub(crate) struct Simulated(());
+    #[derive(Debug)]
+    pub struct Simulated(());
 
     impl Simulated {
+        /// Begins with a seed.
+        #[must_use]
         pub fn begin(seed: u64) -> Self {
             let random = Xoshiro256PlusPlus::seed_from_u64(seed);
-            OUTSIDE.set(Some(Outside { random, begun: Instant::now(), ahead: 0 }));
+            let outside = Outside { random, begun: Instant::now(), ahead: 0 };
+            SharedOutside(Arc::new(Mutex::new(outside))).take_over();
             Self(())
         }
     }

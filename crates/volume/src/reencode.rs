@@ -19,7 +19,7 @@ use crate::found::FoundObject;
 use crate::get::ahead;
 use crate::manifest::{Notes, Piece};
 use crate::names::{self, ObjectName};
-use crate::outside::random;
+use crate::outside::{random, take};
 use crate::put::{PutJob, PutOptions, PutReport};
 use crate::transfer::receive::Pieces;
 
@@ -165,7 +165,7 @@ impl ObjectSource {
 impl Read for ObjectSource {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         while self.pieces.is_empty() {
-            match self.units.blocking_recv() {
+            match take(&mut self.units) {
                 Some(pieces) => self.pieces = pieces.map_err(io::Error::other)?.into(),
                 None => return self.end(),
             }

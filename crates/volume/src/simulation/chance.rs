@@ -5,17 +5,23 @@ use std::time::Duration;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
+/// Draws numbers from a seed.
+#[derive(Debug)]
 pub struct Dice(Xoshiro256PlusPlus);
 
 impl Dice {
+    /// Begins with a seed.
+    #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(Xoshiro256PlusPlus::seed_from_u64(seed))
     }
 
+    /// Returns any number.
     pub fn number(&mut self) -> u64 {
         self.0.next_u64()
     }
 
+    /// Returns a number below `end`, which is not 0.
     pub fn below(&mut self, end: u64) -> u64 {
         self.number() % end
     }
@@ -25,6 +31,10 @@ impl Dice {
         self.below(100) < percent
     }
 
+    /// Returns one of several things.
+    ///
+    /// # Panics
+    /// If there are none.
     pub fn choose<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.below(from.len() as u64) as usize]
     }

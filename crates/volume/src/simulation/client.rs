@@ -1,10 +1,7 @@
 //! What a client does: it opens the volume, works, is stopped or killed, and begins again.
 
-use std::future::Future;
 use std::io::Cursor;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures::future::join_all;
@@ -12,21 +9,14 @@ use paritas::Code;
 use paritas_store::error::{Error, ErrorKind, Result};
 use tokio::time::sleep;
 
+use super::clock::by_clock;
 use super::history::{Act, History};
-use super::link::Link;
 use super::shared::{SharedUploads, content};
 use super::world::{BrokenRule, SimulatedWorld};
 use crate::found::GetOptions;
 use crate::names::ObjectName;
-use crate::node::{Limited, Node, Timed};
-use crate::outside::simulated::by_clock;
-use crate::placement::Member;
 use crate::put::PutOptions;
-use crate::setup::Setup;
 use crate::volume::Volume;
-
-/// The most bytes of an object that stands in its manifests.
-const INLINE_BYTES: usize = 200;
 
 /// Names of objects.
 pub const NAMES: [&str; 2] = ["a", "b/c"];
@@ -43,21 +33,6 @@ pub struct Scene {
     pub names: usize,
     pub history: Mutex<History>,
     pub uploads: Mutex<SharedUploads>,
-}
-
-/// Work that is done by a clock which is `ahead` of the true time.
-struct ByClock<F> {
-    ahead: i64,
-    work: Pin<Box<F>>,
-}
-
-impl<F: Future> Future for ByClock<F> {
-    type Output = F::Output;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
-        let ahead = self.ahead;
-        by_clock(ahead, || self.work.as_mut().poll(context))
-    }
 }
 
 /// What a job is about.
@@ -145,22 +120,7 @@ impl Scene {
 
     /// Opens the volume as a process does.
     pub fn open(&self, process: usize) -> Volume {
-        let node = |node: usize| {
-            let (world, name) = (Arc::clone(&self.world), format!("n{node}"));
-            let link: Arc<dyn Node> = Arc::new(Link { world, process, node, name: name.clone() });
-            let timed = Timed::new(link, Duration::from_secs(15));
-            let limited: Arc<dyn Node> = Arc::new(Limited::to(Arc::new(timed), 4, None));
-            (Member { domain: name.clone(), name, is_drained: false }, limited)
-        };
-        let nodes = (0..self.nodes).map(node).collect();
-        let mut setup = Setup::new("0".repeat(32), self.code.clone(), nodes);
-        setup.losses = Some(self.losses);
-        setup.block_bytes = 256;
-        setup.inline_bytes = INLINE_BYTES;
-        setup.settings.threads = 1;
-        setup.settings.unit = 512;
-        setup.settings.memory = 1 << 20;
-        let mut volume = Volume::new(setup).expect("a valid setup");
+        let mut volume = self.world.open(process, &self.code, self.losses);
         let quorum = &mut volume.cluster.quorum;
         let (read, write) = (quorum.to_read(), quorum.to_write());
         match self.world.state().mutation {
@@ -176,7 +136,7 @@ impl Scene {
         for _ in 0..self.world.draw(|chance| 1 + chance.below(2)) {
             let think = self.world.draw(|chance| chance.time(Duration::from_secs(20)));
             sleep(think).await;
-            ByClock { ahead, work: Box::pin(self.process()) }.await;
+            by_clock(ahead, self.process()).await;
         }
     }
 

@@ -104,6 +104,7 @@ impl SimulatedDisk {
     }
 
     /// Forgets what was written within `time`.
+    #[cfg(test)]
     pub fn forget(&mut self, time: Duration) {
         self.files.retain(|path, file| path == READY || file.since.elapsed() >= time);
     }

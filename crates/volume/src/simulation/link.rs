@@ -9,6 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::{self, BoxStream, StreamExt};
+use paritas::Code;
 use paritas_store::error::{Error, Result};
 use tokio::sync::oneshot;
 use tokio::time::sleep;
@@ -16,11 +17,14 @@ use tokio::time::sleep;
 use super::disk::{SimulatedDisk, flipped};
 use super::world::{BrokenRule, CallFate, SimulatedState, SimulatedWorld};
 use crate::names;
-use crate::node::{Abilities, Entry, Mode, Node, Stat, Writer};
+use crate::node::{Abilities, Entry, Limited, Mode, Node, Stat, Timed, Writer};
 use crate::outside::time_of_day;
+use crate::placement::Member;
+use crate::setup::Setup;
+use crate::volume::Volume;
 
 #[derive(Clone)]
-pub struct Link {
+pub(super) struct Link {
     pub world: Arc<SimulatedWorld>,
     pub process: usize,
     pub node: usize,
@@ -30,6 +34,34 @@ pub struct Link {
 impl fmt::Debug for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Link({}, {})", self.process, self.node)
+    }
+}
+
+/// The most bytes of an object that stands in its manifests.
+const INLINE_BYTES: usize = 200;
+
+impl SimulatedWorld {
+    /// Opens a volume over all nodes as a process does.
+    ///
+    /// # Panics
+    /// If the code has more parts than there are nodes.
+    pub fn open(self: &Arc<Self>, process: usize, code: &Code, losses: usize) -> Volume {
+        let node = |node: usize| {
+            let (world, name) = (Arc::clone(self), format!("n{node}"));
+            let link: Arc<dyn Node> = Arc::new(Link { world, process, node, name: name.clone() });
+            let timed = Timed::new(link, Duration::from_secs(15));
+            let limited: Arc<dyn Node> = Arc::new(Limited::to(Arc::new(timed), 4, None));
+            (Member { domain: name.clone(), name, is_drained: false }, limited)
+        };
+        let nodes = (0..self.state().disks.len()).map(node).collect();
+        let mut setup = Setup::new("0".repeat(32), code.clone(), nodes);
+        setup.losses = Some(losses);
+        setup.block_bytes = 256;
+        setup.inline_bytes = INLINE_BYTES;
+        setup.settings.threads = 1;
+        setup.settings.unit = 512;
+        setup.settings.memory = 1 << 20;
+        Volume::new(setup).expect("a valid setup")
     }
 }
 

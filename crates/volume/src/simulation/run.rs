@@ -99,9 +99,9 @@ impl Scene {
 
     /// Marks all nodes, before anything goes wrong.
     async fn mark(&self, doctor: &Volume) {
-        let faults = std::mem::take(&mut self.world.state().weather.faults);
+        let faults = self.world.set_faults(0);
         doctor.mark_nodes().await.expect("sound nodes");
-        self.world.state().weather.faults = faults;
+        self.world.set_faults(faults);
     }
 
     /// Loses disks, and lets files rot, on the faulty nodes.
@@ -229,12 +229,8 @@ impl Scene {
         let mut counts = BTreeSet::new();
         let objects = (0..self.names).map(name).chain(self.pieces_in_use(doctor).await);
         for object in objects {
-            let repaired = doctor.repair(&object, false).await;
             let found = doctor.find(&object, Default::default()).await;
             counts.extend(found.ok().map(|found| found.listed().version.object));
-            if repaired.is_ok_and(|repaired| repaired.is_owed) {
-                self.history().flaw(format!("{object} is owed days later"));
-            }
         }
         let state = self.world.state();
         for (node, disk) in state.disks.iter().enumerate() {
@@ -256,6 +252,13 @@ impl Scene {
             let mut scrub = doctor.scrub().await?;
             while scrub.next().await.is_some() {}
             doctor.collect().await?;
+        }
+        // A repair gives up a deletion that takes longer than a few seconds, and leaves it to the
+        // next round.
+        for _ in 0..3 {
+            for name in doctor.status().await?.owed.names {
+                doctor.repair(&name, false).await?;
+            }
         }
         self.expect_no_uploads(doctor).await
     }

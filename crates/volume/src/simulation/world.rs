@@ -48,7 +48,7 @@ pub struct Weather {
 
 /// What becomes of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CallFate {
+pub(super) enum CallFate {
     Answered,
     /// An error comes, and nothing is done.
     Refused,
@@ -64,7 +64,7 @@ pub enum CallFate {
 
 /// A request on its way: when it arrives, what becomes of it, and when the answer comes.
 #[derive(Debug, Clone, Copy)]
-pub struct Journey {
+pub(super) struct Journey {
     /// How many disks the node has had before the one that is asked.
     pub disk: u32,
     pub there: Duration,
@@ -72,10 +72,11 @@ pub struct Journey {
     pub back: Duration,
 }
 
+/// Nodes with their disks, and the processes that ask them.
 #[derive(Debug)]
 pub struct SimulatedWorld(Mutex<SimulatedState>);
 
-pub struct SimulatedState {
+pub(super) struct SimulatedState {
     pub chance: Dice,
     pub disks: Vec<SimulatedDisk>,
     pub weather: Weather,
@@ -90,7 +91,7 @@ pub struct SimulatedState {
 
 impl std::fmt::Debug for SimulatedState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("WorldState")
+        f.write_str("SimulatedState")
     }
 }
 
@@ -114,6 +115,8 @@ struct Trace {
 }
 
 impl SimulatedWorld {
+    /// Creates a world of empty disks. `seed` decides about all that happens in it.
+    #[must_use]
     pub fn new(
         nodes: usize,
         weather: Weather,
@@ -137,7 +140,7 @@ impl SimulatedWorld {
         })))
     }
 
-    pub fn state(&self) -> MutexGuard<'_, SimulatedState> {
+    pub(super) fn state(&self) -> MutexGuard<'_, SimulatedState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -157,6 +160,7 @@ impl SimulatedWorld {
         (trace.events, trace.digest.finalize(), trace.lines.take().unwrap_or_default())
     }
 
+    /// Notes an event.
     pub fn note(&self, event: &str) {
         self.state().note(event);
     }
@@ -181,6 +185,16 @@ impl SimulatedWorld {
         state.cuts.fill(None);
         state.disks.iter_mut().for_each(|disk| disk.is_down = false);
         state.note("all faults are over");
+    }
+
+    /// Sets how many of a hundred requests fail, and returns how many did before.
+    pub fn set_faults(&self, faults: u64) -> u64 {
+        std::mem::replace(&mut self.state().weather.faults, faults)
+    }
+
+    /// Kills a process. It hears of nothing any more; what it has asked for may happen yet.
+    pub fn kill(&self, process: usize) {
+        self.state().kill(process);
     }
 
     /// Returns the nodes that bear no mark.
@@ -226,7 +240,6 @@ impl SimulatedState {
         self.processes[process].is_alive
     }
 
-    /// Kills a process. It hears of nothing any more; what it has asked for may happen yet.
     pub fn kill(&mut self, process: usize) {
         self.processes[process].is_alive = false;
         self.processes[process].killed.notify_one();
