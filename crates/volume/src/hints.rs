@@ -1,7 +1,9 @@
 //! Hints: small files on all nodes that state which objects wait for work, and since when.
 
 use std::collections::BTreeMap;
+use std::time::SystemTime;
 
+use bytes::Bytes;
 use futures::future::join_all;
 use futures::stream::{self, StreamExt};
 use paritas_shards::ObjectId;
@@ -14,7 +16,7 @@ use crate::names::{self, ObjectName};
 use crate::node::Mode;
 use crate::protocol::NodeIndex;
 
-/// Number of hints that are read from a node side by side.
+/// Number of hints that are read side by side.
 const AT_ONCE: usize = 16;
 
 /// Objects that wait for work.
@@ -25,8 +27,15 @@ pub struct Waiting {
     pub objects: usize,
     /// Seconds that the oldest of them has waited.
     pub oldest_seconds: Option<u64>,
-    /// Their names, the oldest first.
-    pub names: Vec<ObjectName>,
+}
+
+/// A hint that nodes have.
+#[derive(Debug)]
+struct ListedHint {
+    object: ObjectId,
+    /// When it was written first, if all of these nodes tell.
+    modified: Option<SystemTime>,
+    nodes: Vec<NodeIndex>,
 }
 
 /// The hints in one folder.
@@ -93,41 +102,70 @@ impl<'a> FolderHints<'a> {
         join_all(self.cluster.nodes().map(|node| self.cluster.node(node).delete(&path))).await;
     }
 
-    /// Collects the hints of some nodes.
-    pub async fn collect(self, nodes: &[NodeIndex]) -> Waiting {
-        let lists = join_all(nodes.iter().map(|&node| self.read(node))).await;
-        let mut hints: BTreeMap<ObjectId, (u64, ObjectName)> = BTreeMap::new();
-        for (object, hint) in lists.into_iter().flatten().flatten() {
-            // A node that got the hint later states a later time.
-            hints.entry(object).and_modify(|known| known.0 = known.0.min(hint.0)).or_insert(hint);
+    /// Counts the hints of some nodes. If the nodes tell when files were written, only the oldest
+    /// hint is read.
+    pub async fn count(self, nodes: &[NodeIndex]) -> Waiting {
+        let mut hints = self.list(nodes).await;
+        let objects = hints.len();
+        if hints.iter().all(|hint| hint.modified.is_some()) {
+            hints.sort_by_key(|hint| hint.modified);
+            hints.truncate(1);
         }
-        let mut hints: Vec<(u64, ObjectName)> = hints.into_values().collect();
-        hints.sort();
-        Waiting {
-            objects: hints.len(),
-            oldest_seconds: hints.first().map(|(since, _)| now().saturating_sub(*since)),
-            names: hints.into_iter().map(|(_, name)| name).collect(),
-        }
+        let oldest = self.read(hints).await.into_iter().next();
+        let oldest_seconds = oldest.map(|(since, _)| now().saturating_sub(since));
+        Waiting { objects, oldest_seconds }
     }
 
-    /// Reads the hints of a node: the object, since when it waits, and its name.
-    async fn read(self, node: NodeIndex) -> Result<Vec<(ObjectId, (u64, ObjectName))>> {
-        let storage = self.cluster.node(node);
-        let mut entries = storage.list(self.folder);
-        let mut objects = Vec::new();
-        while let Some(entry) = entries.next().await {
-            objects.extend(names::parse_mark(self.folder, &entry?.path));
+    /// Returns the names that begin with `prefix` of the objects; those that have waited longest
+    /// come first.
+    pub async fn names(self, prefix: &str) -> Vec<ObjectName> {
+        let nodes: Vec<NodeIndex> = self.cluster.nodes().collect();
+        let hints = self.read(self.list(&nodes).await).await;
+        let names = hints.into_iter().map(|(_, name)| name);
+        names.filter(|name| name.as_str().starts_with(prefix)).collect()
+    }
+
+    /// Lists the hints of those nodes that answer.
+    async fn list(self, nodes: &[NodeIndex]) -> Vec<ListedHint> {
+        let list = async |&node| (node, self.list_on(node).await.unwrap_or_default());
+        let mut hints: BTreeMap<ObjectId, ListedHint> = BTreeMap::new();
+        for (node, listed) in join_all(nodes.iter().map(list)).await {
+            for (object, modified) in listed {
+                let new = ListedHint { object, modified, nodes: Vec::new() };
+                let hint = hints.entry(object).or_insert(new);
+                hint.nodes.push(node);
+                // A node that got the hint later states a later time.
+                hint.modified = hint.modified.min(modified);
+            }
         }
-        let read = async |object: ObjectId| {
-            let text = match storage.read(&names::mark(self.folder, object), None).await {
-                Ok(text) => text,
-                // The work was just done, or the hint is damaged. The other nodes' hints count.
-                Err(_) => return None,
-            };
-            parse(&String::from_utf8_lossy(&text)).map(|hint| (object, hint))
+        hints.into_values().collect()
+    }
+
+    async fn list_on(self, node: NodeIndex) -> Result<Vec<(ObjectId, Option<SystemTime>)>> {
+        let mut entries = self.cluster.node(node).list(self.folder);
+        let mut hints = Vec::new();
+        while let Some(entry) = entries.next().await {
+            let entry = entry?;
+            let object = names::parse_mark(self.folder, &entry.path);
+            hints.extend(object.map(|object| (object, entry.modified)));
+        }
+        Ok(hints)
+    }
+
+    /// Reads each hint from one node. Returns since when the objects wait, and their names, the
+    /// oldest first. Work that was done meanwhile is left out.
+    async fn read(self, hints: Vec<ListedHint>) -> Vec<(u64, ObjectName)> {
+        let read = async |ListedHint { object, nodes, .. }| {
+            let path = &names::mark(self.folder, object);
+            let ask = async |node| self.cluster.node(node).read(path, None).await;
+            // If a hint is damaged on one node, that of another counts.
+            let judge = |text: Result<Bytes>| parse(&String::from_utf8_lossy(&text.ok()?));
+            ask_in_turn(nodes, ask, judge).await
         };
-        let hints = stream::iter(objects).map(read).buffer_unordered(AT_ONCE);
-        Ok(hints.filter_map(std::future::ready).collect().await)
+        let read = stream::iter(hints).map(read).buffer_unordered(AT_ONCE);
+        let mut hints: Vec<_> = read.filter_map(std::future::ready).collect().await;
+        hints.sort();
+        hints
     }
 }
 

@@ -72,11 +72,15 @@ impl Keeper<'_> {
             Ok(status) => status,
             Err(error) => return self.note::<()>("looking", Err(error)),
         };
-        for name in &status.owed.names {
+        let owed = if status.owed.objects > 0 { self.volume.owed("").await } else { Vec::new() };
+        for name in &owed {
             let repaired = self.volume.repair_one_of_all(name, false).await;
             self.note(&format!("repairing {name}"), repaired);
         }
-        for name in &status.backlog.names {
+        if status.backlog.objects == 0 {
+            return;
+        }
+        for name in &self.volume.backlog("").await {
             self.note(&format!("promoting {name}"), self.volume.promote(name).await);
         }
     }

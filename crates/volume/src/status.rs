@@ -92,9 +92,9 @@ impl StatusJob<'_> {
             return Err(nothing_readable(&nodes));
         }
         // Each request to a node that does not answer would wait for its time limit again.
-        let owed = FolderHints::owed(cluster).collect(&usable).await;
-        let lost = FolderHints::lost(cluster).collect(&usable).await;
-        let backlog = FolderHints::backlog(cluster).collect(&usable).await;
+        let owed = FolderHints::owed(cluster).count(&usable).await;
+        let lost = FolderHints::lost(cluster).count(&usable).await;
+        let backlog = FolderHints::backlog(cluster).count(&usable).await;
         let scrub = Cursor::newest(cluster, &usable).await.status;
         Ok(VolumeStatus { nodes, tolerance: cluster.tolerance(), owed, lost, backlog, scrub })
     }

@@ -428,10 +428,19 @@ impl Volume {
     /// Returns the names that begin with `prefix` of objects that wait for a later stage; those
     /// that have waited longest come first.
     pub async fn backlog(&self, prefix: &str) -> Vec<ObjectName> {
-        let nodes: Vec<_> = self.cluster.nodes().collect();
-        let mut names = FolderHints::backlog(&self.cluster).collect(&nodes).await.names;
-        names.retain(|name| name.as_str().starts_with(prefix));
-        names
+        FolderHints::backlog(&self.cluster).names(prefix).await
+    }
+
+    /// Returns the names that begin with `prefix` of objects that repair must still act on; those
+    /// that have waited longest come first.
+    pub async fn owed(&self, prefix: &str) -> Vec<ObjectName> {
+        FolderHints::owed(&self.cluster).names(prefix).await
+    }
+
+    /// Returns the names that begin with `prefix` of objects that could not be made whole when they
+    /// were last repaired; those that have been known longest come first.
+    pub async fn lost(&self, prefix: &str) -> Vec<ObjectName> {
+        FolderHints::lost(&self.cluster).names(prefix).await
     }
 
     /// Begins a scrub, or goes on with one that was interrupted.

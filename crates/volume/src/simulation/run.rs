@@ -256,7 +256,7 @@ impl Scene {
         // A repair gives up a deletion that takes longer than a few seconds, and leaves it to the
         // next round.
         for _ in 0..3 {
-            for name in doctor.status().await?.owed.names {
+            for name in doctor.owed("").await {
                 doctor.repair(&name, false).await?;
             }
         }

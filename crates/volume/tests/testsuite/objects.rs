@@ -164,7 +164,7 @@ async fn a_lost_disk_is_replaced_by_an_empty_one() {
     assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
     hidden.show();
     // A replacement that ends here is not forgotten.
-    let owed = volume.status().await.unwrap().owed.names;
+    let owed = volume.owed("").await;
     assert_eq!(owed, (1..8).map(|object| name(&format!("large/{object}"))).collect::<Vec<_>>());
     for object in volume.most_urgent_first("").await.unwrap() {
         let repaired = volume.repair(&object, false).await.unwrap();
@@ -339,7 +339,7 @@ async fn nothing_is_written_where_the_mark_is_missing() {
     for _ in 0..2 {
         assert!(volume.repair(&name("object"), true).await.unwrap().is_owed);
     }
-    let owed = volume.status().await.unwrap().owed.names;
+    let owed = volume.owed("").await;
     assert_eq!(owed.into_iter().collect::<BTreeSet<_>>(), [name("object"), name("other")].into());
     assert_eq!(disks.files_on(1).len(), 0);
     // What belongs there is on other disks meanwhile.

@@ -2,6 +2,9 @@
 
 use std::path::PathBuf;
 
+use paritas_volume::Volume;
+use paritas_volume::node::{Counters, NodeCall};
+
 use crate::common::{Disks, content, damage, name, put};
 
 #[tokio::test]
@@ -20,8 +23,8 @@ async fn the_status_shows_what_a_repair_could_not_make_whole() {
     for object in ["lost", "other"] {
         let _ = volume.repair(&name(object), true).await;
     }
-    let lost = volume.status().await.unwrap().lost;
-    assert_eq!((lost.objects, &lost.names[..]), (1, &[name("lost")][..]));
+    assert_eq!(volume.status().await.unwrap().lost.objects, 1);
+    assert_eq!(volume.lost("").await, [name("lost")]);
     // A quick repair cannot tell that it is whole again.
     let _ = volume.repair(&name("lost"), false).await;
     assert_eq!(volume.status().await.unwrap().lost.objects, 1);
@@ -55,4 +58,27 @@ async fn whether_there_is_any_object_is_told_without_a_listing_of_all() {
     assert!(
         !volume.has_any("b", None).await.unwrap() && volume.has_any("a/z", None).await.unwrap()
     );
+}
+
+/// Asks for the status, and returns the number of objects that wait for promotion and of reads.
+async fn backlog_and_reads(volume: &Volume, counters: &Counters) -> (usize, u64) {
+    let before = counters.of(NodeCall::Read).calls;
+    let backlog = volume.status().await.unwrap().backlog.objects;
+    (backlog, counters.of(NodeCall::Read).calls - before)
+}
+
+#[tokio::test]
+async fn a_long_backlog_takes_as_many_reads_as_a_short_one() {
+    let disks = Disks::new(5);
+    let (volume, counters) = disks.open_counted("bbdpg:k=2,m=1,m2=2,base=cauchy");
+    volume.mark_nodes().await.unwrap();
+    put(&volume, "object", &content(100_000)).await;
+    volume.status().await.unwrap();
+    let (backlog, reads) = backlog_and_reads(&volume, &counters).await;
+    assert_eq!(backlog, 1);
+    for object in 0..20 {
+        put(&volume, &format!("more/{object}"), &content(100_000)).await;
+    }
+    assert_eq!(backlog_and_reads(&volume, &counters).await, (21, reads));
+    assert_eq!(volume.backlog("more/").await.len(), 20);
 }
