@@ -3,7 +3,7 @@
 //!     cargo run --release -p paritas --example long_speed [N P BYTES THREADS [BATCH]]
 //!
 //! N data blocks of BYTES bytes are coded in batches of BATCH blocks (four chunks by default). Then
-//! as many data blocks as there are parity blocks are lost, spread evenly, and recovered; the
+//! one data block for each parity block is lost, spread evenly over the data, and recovered. The
 //! answer is checked before anything is timed. Speeds are GB/s (10^9 bytes): of data for `add` and
 //! `lt`, of lost data for `recover`. The best of three runs counts.
 
@@ -102,7 +102,8 @@ fn add(
     Ok(())
 }
 
-/// Returns the seconds of making as many blocks of an LT code, beside the data blocks themselves.
+/// Returns the seconds that an LT code takes to make `parity` blocks besides the `data` data
+/// blocks.
 fn lt(object: &[u8], data: usize, parity: usize, threads: usize) -> Result<f64, Box<dyn Error>> {
     let spec = format!("lt:k={data},n={}", data + parity);
     let encoder =

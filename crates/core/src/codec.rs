@@ -295,7 +295,7 @@ impl Codec {
     /// more precisely [`Codec::buffer_count`] buffers.
     ///
     /// # Errors
-    /// As [`Codec::compute`]; also if the number of buffers is another
+    /// As [`Codec::compute`]; also if `nodes` has another number of buffers
     /// ([`crate::ErrorKind::Buffers`]).
     pub fn reconstruct_into(&self, nodes: &mut [Buffer<'_>]) -> Result<()> {
         self.reconstruct_at(self.code().stages(), nodes)

@@ -7,11 +7,11 @@ use std::ops::Range;
 use std::time::Duration;
 
 /// Smallest number of data nodes, and of parity nodes, for which `k+m` names a code that is
-/// computed by transforms. From there on, transforms encode, and recover as many nodes as may be
-/// lost, in fewer operations than packets take, if a product counts as three operations: it is one
-/// instruction with GFNI, and six where half bytes are looked up. (Operations for each vector of a
-/// shard: 32+32 2,788 in packets and 2,649 by transforms; 64+64 12,617 and 6,148; 24+24 1,634 and
-/// 2,340; 128+16 6,167 and 11,033.)
+/// computed by transforms. From this size on, transforms take fewer operations than packets, both
+/// to encode and to recover the largest number of lost nodes. A product counts as three operations
+/// here: it takes one instruction with GFNI, and six where half bytes are looked up. (Operations
+/// for each vector of a shard: 32+32 2,788 in packets and 2,649 by transforms; 64+64 12,617 and
+/// 6,148; 24+24 1,634 and 2,340; 128+16 6,167 and 11,033.)
 pub(crate) const WIDE: usize = 32;
 
 /// Largest number of steps for trying which losses a user's matrix survives, when its code is made:
@@ -66,7 +66,7 @@ pub(crate) const PREFETCHED_STREAMS: usize = 17;
 /// because this distance in all streams together exceeds the first one.
 pub(crate) const PREFETCH_DISTANCE: usize = 1024;
 
-/// Number of lines that a set of the first-level cache holds at least, on present-day processors.
+/// Smallest number of lines that a set of the first-level cache holds, on present-day processors.
 /// If one run of a program touches more lines of a set, inputs are read once or copied first.
 pub(crate) const CACHE_WAYS: usize = 8;
 

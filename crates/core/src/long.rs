@@ -6,8 +6,8 @@
 //! helps against each loss), deterministic, and fast on blocks that stream by once.
 //!
 //! This one is systematic Reed-Solomon over GF(2^16), so any P lost blocks are recoverable, data
-//! and parity in any mixture, and a pattern of losses is recoverable or not by counting alone. The
-//! definition is one formula (`define/long.rs`). The points are chosen so that fast Fourier
+//! and parity in any mixture, and counting alone tells whether a pattern of losses is recoverable.
+//! The definition is one formula (`define/long.rs`). The points are chosen so that fast Fourier
 //! transforms apply it (`plan/transform/program.rs`): a block takes ten butterflies where P =
 //! 1,000, not a thousand products. The inverse of any part of the matrix is applied by the same
 //! transforms, with a vector of factors before them and another one after them
@@ -153,8 +153,8 @@ impl LongCode {
     }
 
     /// Returns the coefficient of data block `data` in parity block `parity`: the element a + b·t
-    /// of GF(2^16) as the number a + 256·b, in Leopard's code, too. `None` if there is no such
-    /// block.
+    /// of GF(2^16) as the number a + 256·b, in Leopard's code, too. `None` if one of the two blocks
+    /// does not exist.
     pub fn coefficient(&self, parity: usize, data: usize) -> Option<u16> {
         let exists = parity < self.parity() && data < self.data();
         exists.then(|| self.matrix.coefficient(parity, data).0)
@@ -166,8 +166,9 @@ impl LongCode {
     /// threads; 0 means as many as the machine has processors.
     ///
     /// # Errors
-    /// If there are not as many blocks as the code has, if the parity blocks differ in length or
-    /// their length is not a multiple of the granule, or if a data block is longer than they are.
+    /// If the number of data blocks or of parity blocks is not the code's, if the parity blocks
+    /// differ in length or their length is not a multiple of the granule, or if a data block is
+    /// longer than they are.
     pub fn encode(&self, data: &[&[u8]], parity: &mut [&mut [u8]], threads: usize) -> Result<()> {
         let program = self.encoder.get_or_init(|| TransformProgram::encode(self.matrix));
         run::long::run(program, data, parity, threads)
@@ -180,8 +181,8 @@ impl LongCode {
     /// most `threads` threads; 0 means as many as the machine has processors.
     ///
     /// # Errors
-    /// If a data block or a row does not exist, if a row occurs twice, if the number of sums is not
-    /// that of the rows, if the sums differ in length or their length is not a multiple of the
+    /// If a data block or a row does not exist, if a row occurs twice, if there is not exactly one
+    /// sum for each row, if the sums differ in length or their length is not a multiple of the
     /// granule, or if a block is longer than the sums.
     pub fn add(
         &self,
@@ -297,8 +298,8 @@ impl LongSums {
     /// many as the machine has processors.
     ///
     /// # Errors
-    /// If a row does not exist or occurs twice, if the number of parity blocks is not that of the
-    /// rows, or if a parity block has another length.
+    /// If a row does not exist or occurs twice, if there is not exactly one parity block for each
+    /// row, or if a parity block has another length.
     pub fn parity(
         &mut self,
         rows: &[usize],
@@ -335,9 +336,9 @@ impl LongRecovery {
     /// processors.
     ///
     /// # Errors
-    /// If the number of sums is not that of the rows, or the number of buffers not that of the lost
-    /// blocks; if the sums differ in length or their length is not a multiple of the granule; or if
-    /// a lost block is longer than the sums.
+    /// If there is not exactly one sum for each row and one buffer for each lost block; if the sums
+    /// differ in length or their length is not a multiple of the granule; or if a lost block is
+    /// longer than the sums.
     pub fn recover(&self, sums: &[&[u8]], lost: &mut [&mut [u8]], threads: usize) -> Result<()> {
         run::long::run(&TransformProgram::recover(&self.plan), sums, lost, threads)
     }

@@ -183,10 +183,10 @@ impl LtEncoder {
     /// k blocks of that length are longer than the object, the object is extended with zeros.
     ///
     /// # Errors
-    /// If the number of blocks is not that of `numbers` ([`crate::ErrorKind::Buffers`]). If the
-    /// object is empty, if a number is not that of a block, if a number occurs twice, or if the
-    /// blocks are too short for the object ([`crate::ErrorKind::Parameters`]). If the blocks differ
-    /// in length ([`crate::ErrorKind::Length`]).
+    /// If `blocks` does not have one block for each of `numbers` ([`crate::ErrorKind::Buffers`]).
+    /// If the object is empty, if the code lacks a block that `numbers` names, if a number occurs
+    /// twice, or if the blocks are too short for the object ([`crate::ErrorKind::Parameters`]). If
+    /// the blocks differ in length ([`crate::ErrorKind::Length`]).
     pub fn encode_into(
         &self,
         object: &[u8],
@@ -300,9 +300,9 @@ impl<B: AsRef<[u8]>> LtDecoder<B> {
     /// so push every block at hand.
     ///
     /// # Errors
-    /// If there is no block of that number, if its length differs, or if its checksum differs from
-    /// that in the [`LtInfo`] (the block is damaged, or belongs to another object). The decoder
-    /// then stays as it was.
+    /// If the code has no block of that number, if its length differs, or if its checksum differs
+    /// from that in the [`LtInfo`] (the block is damaged, or belongs to another object). The
+    /// decoder then stays as it was.
     pub fn push(&mut self, block: LtBlock<B>) -> Result<bool> {
         let LtBlock { number, bytes } = block;
         self.info.check(number, bytes.as_ref())?;

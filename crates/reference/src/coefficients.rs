@@ -22,10 +22,11 @@ pub fn cauchy_orig(field: &Field, k: usize, m: usize) -> Vec<Vec<u64>> {
 }
 
 /// Returns Jerasure's matrix with fewer ones. For m = 2 and w from 2 to 11, Jerasure has a table of
-/// the elements with the fewest ones: the first row is all ones, the second these elements.
-/// Otherwise the matrix starts as [`cauchy_orig`], and each column is divided by its first entry.
-/// Then each further row is divided by its entry that leaves the fewest ones (among equals, the
-/// first), unless this leaves no fewer ones than the row has.
+/// the elements with the fewest ones, at most 1023 of them: the first row is all ones, the second
+/// these elements. If there is no table, or if it has fewer than k elements, the matrix starts as
+/// [`cauchy_orig`], and each column is divided by its first entry. Then each further row is divided
+/// by its entry that leaves the fewest ones (among equals, the first), if the row then has fewer
+/// ones than before.
 ///
 /// # Panics
 ///

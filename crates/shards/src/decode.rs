@@ -21,8 +21,8 @@ use paritas_store::staging::{Committed, NewFile, Replace, StagedFile, commit};
 /// The destination of a decoded object.
 #[non_exhaustive]
 pub enum DecodeTarget {
-    /// A file, which appears under its name once it is complete and has the right digest. If the
-    /// path is not a regular file, such as `/dev/null`, it is written to directly.
+    /// A file, which appears under its name once it is complete and has the right digest. Anything
+    /// other than a regular file, such as `/dev/null`, is written to directly.
     File(FileTarget),
     /// A pipe or another stream. If the digest turns out wrong at the end, the bytes have been
     /// written already.

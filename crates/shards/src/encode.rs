@@ -278,7 +278,8 @@ fn layout(job: &EncodeJob) -> Result<ObjectLayout> {
     ObjectLayout::new(job.code.clone(), &job.name, shape)
 }
 
-/// Refuses names that files not made by encoding have: such files are never replaced.
+/// Refuses paths at which a file exists that is not a shard of an object of this name: such files
+/// are never replaced.
 fn refuse_taken(paths: &[PathBuf], old: &[PathBuf], name: &OsStr) -> Result<()> {
     // Another process may be replacing the files, so only their folders are looked at.
     let place = |path: &PathBuf| {
@@ -286,7 +287,8 @@ fn refuse_taken(paths: &[PathBuf], old: &[PathBuf], name: &OsStr) -> Result<()> 
     };
     let old: Vec<_> = old.iter().filter_map(place).collect();
     let is_ours = |path: &PathBuf| place(path).is_some_and(|place| old.contains(&place));
-    // What another process has written since `old` was listed is seen again before files are named.
+    // Shards that another process has written since `old` was listed are noticed later, before
+    // files are named.
     let is_taken = |path: &&PathBuf| {
         fs::symlink_metadata(path).is_ok() && !is_ours(path) && !is_shard_of(path, name)
     };
@@ -393,7 +395,7 @@ mod tests {
 
     use super::*;
 
-    /// Another process may write shards of the same name after those that exist were listed.
+    /// Another process may write shards of the same name after the existing shards were listed.
     #[test]
     fn new_shards_of_the_name_are_no_strangers() {
         let folder = tempfile::tempdir().unwrap();

@@ -206,8 +206,8 @@ impl Ranking {
         Self { question, about, choices, base, gain }
     }
 
-    /// Returns the number of the fastest choice among those that are clearly faster than the
-    /// built-in one by the factor `gain`; if there are none, the number of the built-in choice.
+    /// Returns the number of the winner: the fastest choice that is clearly faster than the
+    /// built-in one by the factor `gain`. If no choice is, the built-in one wins.
     pub(super) fn winner(&self) -> usize {
         let ratio = |&entrant: &usize| self.choices[entrant].ratio;
         let better = |entrant: &usize| {

@@ -108,8 +108,8 @@ fn canonical(spec: &Spec) -> Result<String> {
     Ok(Code::new(spec)?.spec().to_string())
 }
 
-/// Finds the best kernel for all codes together, none of which is an LT code, and the best kernel
-/// and schedule for each.
+/// Finds the best kernel for all of `codes` together, and the best kernel and schedule for each of
+/// them. `codes` has no LT codes.
 fn packet_kernels(
     codes: &[Spec],
     decide: &mut Decide<'_>,
@@ -279,8 +279,8 @@ impl Decisions {
     }
 
     /// Finds the smallest number of threads that comes near the best speed: each number has to beat
-    /// the best of those below it, in a cache or from memory. From memory two threads may gain
-    /// nothing, because one fetches all that can be fetched.
+    /// the best smaller number, in a cache or from memory. From memory a second thread may gain
+    /// nothing, because one thread can already fetch as fast as memory allows.
     fn threads(self, decide: &mut Decide<'_>) -> Result<usize> {
         let most = processors();
         let powers = (0..).map(|n| 1 << n).take_while(|&count| count < most);
@@ -299,9 +299,9 @@ impl Decisions {
         Ok(best)
     }
 
-    /// Finds the number of bytes from which on non-temporal stores are faster, at that size and
-    /// above, with as many threads as will run: one alone may gain from them where two, each with a
-    /// cache of its own, lose.
+    /// Finds the number of bytes from which on non-temporal stores are faster, with `threads`
+    /// threads, the number that will run. The number matters: one thread may gain from such stores
+    /// where two threads lose, because each has a cache of its own.
     fn nontemporal_from(self, threads: usize, decide: &mut Decide<'_>) -> Result<usize> {
         let mut from = usize::MAX;
         for megabytes in [256, 64, 32, 16, 8, 4, 2, 1] {
@@ -421,12 +421,12 @@ fn between(set: usize) -> usize {
     set / 4 * 3
 }
 
-/// Returns the smallest set for which two threads should run. All larger sets are shared as well,
-/// so the one is taken for which the gains of all shared sets, less the losses, are greatest. With
-/// the largest sets two threads may gain nothing, because memory is what limits them, and yet much
-/// with smaller ones. `ratios` says for each set, the largest one first, how many times as fast two
-/// threads are; logarithms of the ratios that are clear are added. `None` if one thread is best
-/// throughout.
+/// Returns the smallest set for which two threads should run; `None` if one thread is best
+/// throughout. `ratios` says for each set, the largest one first, how many times as fast two
+/// threads are. Two threads then run for all larger sets, too. So the sum of the logarithms of the
+/// ratios, over the result and all larger sets, is as large as possible; a ratio that is not clear
+/// counts as 1. With the largest sets two threads may gain nothing, because memory limits them, and
+/// yet gain much with smaller sets.
 fn shared_from(ratios: &[(usize, Ratio)]) -> Option<usize> {
     let (mut sum, mut most, mut from) = (0.0, 0.0, None);
     for &(set, ratio) in ratios {

@@ -127,9 +127,9 @@ fn powers_above_default(unit: usize, most: usize) -> Vec<usize> {
     powers.filter(|&packet| packet > DEFAULT_PACKET).collect()
 }
 
-/// Returns the power of two that is measured after the smallest one so far. Half the size is twice
-/// as many operations on packets, so once a size is [`HOPELESS`], smaller ones are, too. They would
-/// take most of the time of the search.
+/// Returns the power of two that is measured after the smallest one so far. Halving the size
+/// doubles the number of operations on packets. So once a size is [`HOPELESS`], smaller sizes are
+/// hopeless, too, and would take most of the time of the search.
 fn next_smaller(unit: usize, most: usize, measured: &BTreeMap<usize, Choice>) -> Option<usize> {
     let (&smallest, choice) = measured.first_key_value()?;
     let is_hopeless = choice.ratio.median < HOPELESS * fastest(measured)?.1.ratio.median;

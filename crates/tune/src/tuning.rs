@@ -66,7 +66,7 @@ pub struct CodeTuning {
     /// if this was not measured, for example for LT codes and on machines where one thread is best.
     #[serde(default)]
     pub bytes_a_thread: Option<usize>,
-    /// Bytes of the packet with which shards in memory are encoded fastest, by the number of
+    /// Bytes of the packet with which shards in memory are encoded fastest, with the number of
     /// threads that are worth using. It is not applied to codecs automatically, because the packet
     /// size is part of the stored format. `None` if the code has no packets, and in files of
     /// earlier versions.
@@ -148,8 +148,9 @@ impl Tuning {
     }
 
     /// Keeps the tuning in the user's cache directory for later processes; returns its path. Codes
-    /// that were measured on this machine earlier, and not now, keep their settings if as many
-    /// threads were found to be best.
+    /// that were measured on this machine earlier, and not now, keep their settings if the earlier
+    /// tuning found the same number of threads, under the same conditions (the number of
+    /// processors, and whether compiled kernels may run).
     ///
     /// # Errors
     /// If there is no cache directory, or if it cannot be written.

@@ -91,9 +91,9 @@ impl OpenCodec {
         Ok(Message::of_shards(vec![Some(self.0.join(&owned(shards), bytes)?)]))
     }
 
-    /// Computes parity. If nodes hold both data and parity, `shards` are the shards of all nodes,
-    /// and so are those of the answer. Otherwise `shards` are the data shards, and the answer has
-    /// the parity shards.
+    /// Computes parity. If nodes hold both data and parity, both `shards` and the answer have the
+    /// shards of all nodes. Otherwise `shards` are the data shards, and the answer has the parity
+    /// shards.
     pub(crate) fn encode(&self, shards: &[&[u8]]) -> Result<Message<'static>> {
         let code = self.0.code();
         let standing = code.nodes_at(1);

@@ -71,7 +71,7 @@ impl<'a> Message<'a> {
         Ok(Self { json, shards, made: Vec::new() })
     }
 
-    /// Returns all shards of a request, for which none may be absent.
+    /// Returns all shards of a request, which must all be present.
     ///
     /// # Errors
     /// If a shard is absent.

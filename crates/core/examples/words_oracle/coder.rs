@@ -44,7 +44,7 @@ impl Coder {
         Ok(parity)
     }
 
-    /// Returns all shards, computed from those that are not lost.
+    /// Returns all shards, computed from the shards that are not lost.
     pub fn reconstruct(&self, shards: &[Vec<u8>], lost: &[usize]) -> Result<Vec<Vec<u8>>, String> {
         let made = match self {
             Self::Codec(codec) => reconstruct(codec, shards, lost),

@@ -43,7 +43,7 @@ impl Oracle {
         self.ask(&format!("encode {}\n", request.line()), data, request.m, request.length)
     }
 
-    /// Asks for all shards, computed from those that are not lost.
+    /// Asks for all shards, computed from the shards that are not lost.
     pub fn decode(
         &mut self,
         request: &Request<'_>,

@@ -1,9 +1,9 @@
 //! Answers: the program that runs for a question at first, and the one that replaces it later.
 //!
 //! A question is answered directly at first: its equations are solved, and a kernel reads the
-//! solution as data ([`crate::plan::direct`]). Once that has run over as many bytes as planning is
-//! worth ([`PLANNED_AFTER`], [`PLANNED_AFTER_EACH`]), the next call plans and compiles, and all
-//! calls after it run the program. Losses that a transform recovers are never planned. So a
+//! solution as data ([`crate::plan::direct`]). Once the direct answer has run over enough bytes for
+//! a plan to pay ([`PLANNED_AFTER`], [`PLANNED_AFTER_EACH`]), the next call plans and compiles, and
+//! all calls after it run the program. Losses that a transform recovers are never planned. So a
 //! question that is asked once costs little more than its work, and planning never takes longer
 //! than the calls before it took. One thread plans; meanwhile, the others go on with the direct
 //! answer. A plan that takes milliseconds is made on a thread of its own ([`PLANNED_ASIDE`]).
@@ -32,7 +32,7 @@ pub(super) struct QuestionAnswer {
     later: Option<Later>,
 }
 
-/// What an answer adds to what its codec keeps.
+/// The contribution of an answer to the totals that its codec limits.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct AnswerWeight {
     /// Number of operands.
@@ -41,8 +41,7 @@ pub(super) struct AnswerWeight {
     pub(super) is_planned: bool,
 }
 
-/// A plan that replaced a direct answer. It counts among those of its codec for as long as it is
-/// there.
+/// A plan that replaced a direct answer. It counts as one of its codec's plans until it is dropped.
 struct LaterPlan {
     program: Executable,
     setup: Arc<Setup>,
@@ -274,8 +273,8 @@ mod tests {
         assert_eq!(answer.executables().count(), 2, "a large call is planned at once");
     }
 
-    /// No more questions are planned while a codec has all plans that it may have; those that are
-    /// dropped make room.
+    /// Once a codec has the largest number of plans, it plans another question only after a plan
+    /// has been dropped.
     #[test]
     fn a_codec_has_a_limited_number_of_plans() {
         let setup = setup("10+4", CodecOptions::default());

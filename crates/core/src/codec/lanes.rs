@@ -50,7 +50,7 @@ impl LaneCodec {
     }
 
     /// Returns the bytes of the largest strip, by which a lane grows from one stripe to the next.
-    /// In the word layout a strip has as many bytes as a strip of w packets.
+    /// In the word layout a strip has the bytes of w packets.
     pub fn strip(&self) -> usize {
         let rows = match self.code().symbols() {
             Some(symbols) => symbols.field().width() as usize,

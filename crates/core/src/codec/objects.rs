@@ -81,8 +81,8 @@ impl Codec {
         self.reconstruct_some(shards, &lost)
     }
 
-    /// Computes those shards of the nodes `wanted` that are `None` from the others, and leaves all
-    /// other entries as they are. A reader who wants one shard pays for one, however many are
+    /// Computes the missing shards (`None`) of the nodes `wanted` from the shards at hand. All
+    /// other entries stay as they are. A reader who wants one shard pays for one, however many are
     /// missing. On failure, `shards` are left unchanged.
     ///
     /// ```

@@ -217,7 +217,7 @@ impl CodeBuilder {
     ///   stored.
     /// - If there are more than 255 stages, if a cell's stage is more than one after the last ended
     ///   stage, or if a stage reads a cell that is not stored at the end of the stage before.
-    /// - If more nodes may be lost at the end of a stage than there are.
+    /// - If the tolerance at the end of a stage exceeds the number of nodes of that stage.
     /// - In the word layout also if symbols are divided, if there are other cells, or if no kernel
     ///   computes with words of that width.
     pub fn finish(mut self, spec: Spec, tolerance: usize) -> Result<Code> {
@@ -356,7 +356,7 @@ fn expect_pure_lanes(code: &Code) -> Result<()> {
     }
 }
 
-/// Checks that every stage has at least as many nodes as may be lost.
+/// Checks that the tolerance of every stage is at most its number of nodes.
 fn expect_possible_losses(code: &Code) -> Result<()> {
     for stage in 1..=code.stages() {
         let (nodes, tolerance) = (code.nodes_at(stage).len(), code.tolerance_at(stage));

@@ -39,7 +39,8 @@ const KEYS: [&str; 5] = ["k", "m", "w", "placement", "rows"];
 /// parameters fit into the rest.
 const MAX_DIGITS: usize = MAX_SPEC_BYTES - 256;
 
-/// Largest number of nodes of such a code. Every loss of one node is tried when the code is made.
+/// Largest number of nodes of a code from a bit matrix. Every loss of one node is tried when the
+/// code is made.
 const MAX_NODES: usize = 1024;
 
 /// Number of columns in a hexadecimal digit of a spec.

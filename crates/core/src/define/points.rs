@@ -18,7 +18,7 @@
 use crate::define::logarithms::{Logarithms, ORDER};
 use crate::define::symbols::SymbolMatrix;
 
-/// Largest number of nodes: that of the field's elements.
+/// Largest number of nodes: the number of elements of the field.
 const NODES: usize = 256;
 
 /// The points and weights of a code, as logarithms.

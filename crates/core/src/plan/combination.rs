@@ -226,7 +226,8 @@ impl<'a> Equations<'a> {
         self.solved[lead] = Some(rest);
     }
 
-    /// Subtracts solved equations until none of their leading unknowns is left.
+    /// Subtracts multiples of the solved equations from `row`, until their leading unknowns no
+    /// longer occur in it.
     fn reduce(&self, mut row: Equation) -> Equation {
         row.parity.resize(row.parity.len().max(self.parity.len()), 0);
         for (lead, solved) in self.solved.iter().enumerate() {

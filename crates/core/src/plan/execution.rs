@@ -317,7 +317,7 @@ impl Planner<'_> {
     }
 
     /// Returns the number of parts into which a long schedule is divided to run faster; `None` if
-    /// it is not divided. Each part computes whole nodes, as many as the machine's registers hold.
+    /// it is not divided. Each part computes as many whole nodes as the machine's registers hold.
     fn parts_in_registers(&self, want: &CellSet, cost: Cost) -> Option<usize> {
         let machine = self.target?.machine;
         let pays = machine.ternary && machine.registers >= 32 && cost.total > LONG_SCHEDULE;
@@ -501,8 +501,8 @@ mod tests {
     }
 
     /// The poster: if the number of nodes is not a multiple of the number of threads, some threads
-    /// compute one node more. Three nodes are two and one for two threads, which thus take two
-    /// thirds of the time of one.
+    /// compute one node more. With three nodes and two threads, one thread computes two nodes and
+    /// the other one node. So two threads take two thirds of the time of one.
     #[test]
     fn some_threads_compute_a_node_more() {
         let mut even = 0;

@@ -62,7 +62,7 @@ fn accesses(inputs: &[CellLocation], outputs: &[CellLocation]) -> Vec<BufferAcce
 pub(crate) struct Footprint {
     /// For each buffer, the number of rows of its strips.
     pub(crate) rows: Arc<[usize]>,
-    /// Cells that are read; `written` are those that are written.
+    /// Cells that are read, and cells that are written.
     pub(crate) read: Vec<CellLocation>,
     pub(crate) written: Vec<CellLocation>,
     /// The bytes of each of these cells that are touched.

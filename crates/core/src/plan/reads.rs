@@ -131,8 +131,8 @@ impl ReadSystem {
         (0..self.equations.len()).filter(independent).collect()
     }
 
-    /// Returns the basis that begins with an equation and then repeatedly takes the equation that
-    /// adds the fewest cells to those that are read.
+    /// Returns the basis that begins with equation `first`. Every further equation is the one that
+    /// adds the fewest cells to the cells already read.
     fn frugal_basis(&self, first: usize) -> Basis {
         let mut echelon = Echelon::new(self.unknowns);
         let mut read = CellSet::new(self.cells);

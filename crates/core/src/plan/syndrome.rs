@@ -6,7 +6,7 @@
 //! lost cell. Here it is summed up once. The *syndrome* of a parity cell is its XOR with the known
 //! data in its row; computing the syndromes costs about as much as encoding. The lost data solves a
 //! small system over the syndromes, which is as sparse as the code's matrix. The inverse of the
-//! system is dense, so it is solved by triangular factors instead. The pivots are those that cause
+//! system is dense, so it is solved by triangular factors instead. The pivots are chosen to cause
 //! the least fill-in (Markowitz, *The elimination form of the inverse and its application to linear
 //! programming*, 1957); for example, plain parity gives the last node by itself. Lost parity comes
 //! last, from the complete data.
@@ -160,7 +160,7 @@ struct Syndrome {
     unknown: Vec<CellId>,
 }
 
-/// A square system: as many syndromes as unknowns, which determine the unknowns.
+/// A square system: it has one syndrome for each unknown, and the syndromes determine the unknowns.
 struct System {
     syndromes: Vec<Syndrome>,
     /// The unknowns that are needed, then others in the same equations.

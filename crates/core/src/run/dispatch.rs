@@ -295,7 +295,7 @@ impl fmt::Display for WordKernel {
 pub(crate) struct Serving {
     /// Instruction set that programs are compiled for, if they are compiled.
     isa: Option<Isa>,
-    /// Kernel that runs programs before they are compiled, and those that cannot be compiled.
+    /// Kernel that runs a program until it is compiled, or always if it cannot be compiled.
     tiled: Kernel,
     /// For a kernel of the lab, the steps that a pass over a packet covers.
     #[cfg(feature = "research")]
@@ -345,7 +345,7 @@ impl Serving {
         }
     }
 
-    /// The kernel that runs direct answers, if questions get such answers first.
+    /// The kernel that runs direct answers; `None` if questions are planned at once.
     pub(crate) fn direct(self) -> Option<DirectRunner> {
         self.direct
     }

@@ -111,8 +111,8 @@ impl Executable {
         })
     }
 
-    /// Creates an executable from a kernel over whole blocks. All buffers have the same length, and
-    /// those that are `written` and not `read` may be left out. Threads begin at multiples of
+    /// Creates an executable from a kernel over whole blocks. All buffers have the same length. A
+    /// buffer that is `written` and not `read` may be left out. Threads begin at multiples of
     /// `grain` bytes.
     pub(crate) fn of_blocks(
         kernel: Box<dyn PreparedKernel>,

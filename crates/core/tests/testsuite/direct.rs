@@ -1,5 +1,6 @@
-//! Direct answers: what a question gets that has not been asked before. Every pattern of losses of
-//! small codes, and random ones of wide codes, against the reference and against plans.
+//! Direct answers: the answers to questions that have not been asked before. They are checked for
+//! every pattern of losses of small codes, and for random patterns of wide codes. Shards are
+//! compared with those of the reference and of plans.
 
 use crate::common;
 use crate::common::{as_slices, code, fill};
@@ -48,8 +49,8 @@ fn repaired(codec: &Codec, shards: &[Vec<u8>], lost: &[usize]) -> Vec<Vec<u8>> {
     made
 }
 
-/// Loses every set of nodes that the code survives. A codec that keeps 256 answers meets most
-/// patterns as new ones.
+/// Loses every set of nodes up to the tolerance, each once, so that every question is new to the
+/// codec.
 fn exhaust(spec: &str, length: usize) {
     let code = code(spec);
     let codec = codec(&code);
@@ -106,7 +107,7 @@ fn parity_is_that_of_the_reference() {
     }
 }
 
-/// Random patterns of as many losses as a wide code survives, beside the same repair by a plan.
+/// Repairs random losses of wide codes, of the largest number of nodes that may be lost.
 #[test]
 fn random_patterns_of_wide_codes() {
     for spec in [
@@ -152,7 +153,7 @@ fn results_stay_the_same_when_a_plan_follows() {
     }
 }
 
-/// What has no answer is refused as by a plan.
+/// A question without an answer is refused with the same error as by a codec that plans at once.
 #[test]
 fn too_few_shards_are_refused() {
     for spec in ["4+2", "backblaze:k=4,m=2", "isal-rs:k=4,m=2"] {

@@ -214,9 +214,9 @@ const PLAIN: [(usize, usize); 8] = [
     (3680, 7544),
 ];
 
-/// In seven sets the dissertation's BB-DPG column is what its accounting makes of its other
-/// columns. For (9, 2, 4) the accounting gives 578, which is the dissertation's figure for DPG, not
-/// 558 (`docs/errata.md`).
+/// In seven sets the dissertation's BB-DPG column follows from its other columns by its own
+/// accounting. For (9, 2, 4) the accounting gives 578, which is the dissertation's figure for DPG,
+/// not 558 (`docs/errata.md`).
 #[test]
 fn their_accounting_gives_their_figures_but_one() {
     let accounted = TABLE.iter().zip(PLAIN).map(|(&(_, m, m2, w), (first, all))| {
@@ -227,9 +227,8 @@ fn their_accounting_gives_their_figures_but_one() {
     assert_eq!(differ, [(578, 558)]);
 }
 
-/// All percentages of the row (9, 2, 4) are relative to 558, so that figure is no slip of a
-/// typesetter: optimised DPG, DPG, (k, m) and (k, m2) are printed as 3.58, 7.53, -33.33 and
-/// 34.77 %.
+/// All percentages of the row (9, 2, 4) are relative to 558, so that figure is not a misprint:
+/// optimised DPG, DPG, (k, m) and (k, m2) are printed as 3.58, 7.53, -33.33 and 34.77 %.
 #[test]
 fn the_row_that_differs_agrees_with_itself() {
     for (length, printed) in [(578, "3.58"), (600, "7.53"), (372, "-33.33"), (752, "34.77")] {

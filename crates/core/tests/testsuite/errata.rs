@@ -19,8 +19,9 @@ const PEAKS: [(f64, f64, &str, &str); 4] = [
     (3.56, 2.925, "21", "1.6"),
 ];
 
-/// Their bandwidth is bytes over seconds, not the inverse. So read, the formula of section 5.5
-/// gives the gains of table 8 but the last, and table 5 has its gains but the first and the last.
+/// Their bandwidth is bytes over seconds, not the inverse. If it is read so, the formula of section
+/// 5.5 gives all gains of table 8 except the last. The gains of table 5 follow, too, except the
+/// first and the last.
 #[test]
 fn gains_follow_from_bytes_over_seconds_but_three() {
     let write = 0.296;
@@ -69,8 +70,8 @@ fn cauchy_codes_have_a_point_for_every_node() {
 }
 
 /// Zhou, section 2.2.1: the ones of a bit matrix are not the XORs of encoding. The first one of a
-/// parity packet is a copy, so there are as many XORs fewer as there are parity packets: for
-/// (7, 5, 3) 51 ones, and the 45 XORs of table 3.1.
+/// parity packet is a copy, so each parity packet takes one XOR less than it has ones. The code (7,
+/// 5, 3) has 51 ones in 6 parity packets, and takes the 45 XORs of table 3.1.
 #[test]
 fn a_parity_packet_has_one_xor_less_than_ones() {
     let plain = Code::new(&"cauchy:k=5,m=2,w=3,points=0.1.2.3.4.5.6".parse().unwrap()).unwrap();

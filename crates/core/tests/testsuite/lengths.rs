@@ -126,7 +126,7 @@ fn updates_change_tails_too() {
     }
 }
 
-/// Nodes with data and parity: X-Code, whose nodes have as many rows as there are nodes.
+/// Nodes with data and parity: X-Code, in which each of n nodes has n rows.
 #[test]
 fn mixed_nodes_have_tails() {
     let codec = codec("xcode:n=5", PACKET, KernelChoice::Auto);

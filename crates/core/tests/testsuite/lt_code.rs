@@ -31,8 +31,8 @@ fn cells(code: &Code, length: usize) -> Vec<Vec<u8>> {
     code.cells().map(sum).collect()
 }
 
-/// Recovers all data and the blocks of lost nodes from all other blocks. Refused are exactly the
-/// losses for which elimination over the generator's rows finds too few rows.
+/// Recovers all data and the blocks of lost nodes from all other blocks. A question is refused only
+/// if elimination over the generator's rows finds too few rows.
 #[test]
 fn losses_are_recovered_where_the_rows_suffice() {
     let (mut made, mut refused) = (0, 0);

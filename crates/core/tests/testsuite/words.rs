@@ -300,8 +300,8 @@ fn threads_and_stores_do_not_change_the_result() {
                 let codec = Codec::with_options(code.clone(), options).unwrap();
                 assert!(encoded(&codec, &data, |_| 4) == expected, "{threads} {stores:?}");
             }
-            // Columns of many lines, of as many as there are threads, of fewer, and of no whole
-            // number of lines.
+            // Packets of many lines, of two lines, of one line, and of a number of bytes that is
+            // not a whole number of lines.
             for packet in [4096, 2 * 64, 64, 1000] {
                 for split in [Split::Node, Split::Columns] {
                     let options = CodecOptions::default().threads(threads).split(split);

@@ -59,8 +59,8 @@ fn vandermonde(rows: usize, columns: usize, w: c_int) -> Option<Matrix> {
     Some(Matrix { field, rows: (0..rows).map(row).collect() })
 }
 
-/// Returns the distribution matrix: an identity on top, and below it rows of which the first row
-/// and the first column are all ones.
+/// Returns the distribution matrix: an identity on top. In the rows below it, the first row and the
+/// first column are all ones.
 fn distribution(rows: usize, columns: usize, w: c_int) -> Option<Matrix> {
     let mut matrix = vandermonde(rows, columns, w)?;
     let field = matrix.field;

@@ -222,8 +222,8 @@ pub unsafe extern "C" fn jerasure_do_scheduled_operations(
 /// The devices that a schedule touches.
 #[derive(Debug)]
 struct Touched {
-    /// Devices with a packet that is read before it is written, and devices of which only some
-    /// packets are written (the other packets must keep their content).
+    /// Devices with a packet that is read before it is written. Also devices of which only some
+    /// packets are written, because the other packets must keep their content.
     sources: Vec<usize>,
     /// Devices with a packet that is written.
     targets: Vec<usize>,

@@ -283,8 +283,8 @@ impl Fragments {
         Ok(bytes)
     }
 
-    /// Refuses a length of the file after which there are other bytes than zeros, because zeros pad
-    /// the fragments.
+    /// Refuses a length of the file if any byte after it is not zero, because fragments are padded
+    /// with zeros only.
     ///
     /// # Errors
     /// If there are such bytes ([`ErrorKind::Parameters`]).

@@ -1,10 +1,10 @@
 //! The files of Jerasure's example programs `encoder` and `decoder`, with all of its techniques.
 //!
-//! `encoder` (Jerasure 2.0, `Examples/encoder.c`) numbers fragments from 1, with as many digits as
-//! k has. Data fragment i of `NAME.EXT` is `NAME_k<i>.EXT`, and parity fragment i is
-//! `NAME_m<i>.EXT`; NAME ends at the first dot. A file `NAME_meta.txt` has six lines: the path of
-//! the file; its length; k, m, w, packet size and buffer size; the name of the technique; its
-//! number; and the number of buffers that were read.
+//! `encoder` (Jerasure 2.0, `Examples/encoder.c`) numbers fragments from 1; all numbers have at
+//! least the number of digits of k. Data fragment i of `NAME.EXT` is `NAME_k<i>.EXT`, and parity
+//! fragment i is `NAME_m<i>.EXT`; NAME ends at the first dot. A file `NAME_meta.txt` has six lines:
+//! the path of the file; its length; k, m, w, packet size and buffer size; the name of the
+//! technique; its number; and the number of buffers that were read.
 //!
 //! One buffer is encoded at a time, cut into k cells. If there is only one buffer, its stated size
 //! is the file's length, and a cell is as long as a fragment: a k-th of the file, padded to whole

@@ -110,7 +110,7 @@ impl Hints {
         Ok(Code::new(spec)?)
     }
 
-    /// Refuses facts that contradict those that fragments state themselves.
+    /// Refuses facts that contradict what the fragments state.
     fn expect_agreement(&self, survey: &Survey) -> Result<()> {
         let Survey { code, layout, .. } = survey;
         let given = self.code.as_ref().map(Code::new).transpose()?;

@@ -9,9 +9,9 @@
 //! | bits | field |
 //! | --- | --- |
 //! | 8 | n - 1 |
-//! | as many as a number below n takes | k - 1 |
-//! | as many as a number below k takes | the number of bytes of padding |
-//! | as many as a number below n takes | the number of the share |
+//! | log2 n, rounded up | k - 1 |
+//! | log2 k, rounded up | the number of bytes of padding |
+//! | log2 n, rounded up | the number of the share |
 
 use std::io::Read;
 use std::path::{Path, PathBuf};

@@ -102,7 +102,7 @@ fn damaged_lanes_are_refused_and_computed() {
     assert_eq!(segment.accept(0, &damaged), [lanes.start + 1]);
     let cut = block(1);
     assert_eq!(segment.accept(1, &cut[..cut.len() - 1]), [layout.lanes(1).end - 1]);
-    // A block of another shard is no block of this one.
+    // A block of another shard is refused.
     assert_eq!(segment.accept(3, &block(2)).len(), layout.lanes(3).len());
     assert!(!segment.is_solvable());
     for part in 2..6 {

@@ -102,8 +102,8 @@ fn wrong_parity_is_found_and_named() {
     assert_eq!(check_deep(directory.path()).status, State::Intact);
 }
 
-/// Blocks of an LT code are compared with what the decoded data give. The damaged blocks are not
-/// among those that decoding uses, or the digest would be wrong.
+/// Blocks of an LT code are compared with the blocks that the decoded data give. Decoding does not
+/// use the damaged blocks, or the digest would be wrong.
 #[test]
 fn wrong_blocks_of_an_lt_code_are_found() {
     let directory = tempfile::tempdir().unwrap();

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::common::{check, content, counts, disks, edit, get, job_to, mend, object_in, put};
 use paritas_shards::{Placement, PromoteJob, RepairReport, State, promote, scan};
 
-/// Moves shards so that each disk has those that are listed for it.
+/// Moves shards so that each disk has the shards that `wanted` lists for it.
 fn arrange(shards: &[PathBuf], disks: &[PathBuf], wanted: &[&[usize]]) {
     for (disk, shard) in disks.iter().zip(wanted).flat_map(|(d, s)| s.iter().map(move |s| (d, s))) {
         let path = &shards[*shard];
@@ -146,7 +146,7 @@ fn encoding_warns_of_several_folders_only() {
     let three = warnings("4+2", &disks[..3]);
     assert!(three[0].contains("any 1 of 3 folders may be lost"), "{three:?}");
     assert!(three[0].contains("tolerates the loss of any 2 shards"), "{three:?}");
-    // An LT code of which no folder may be lost.
+    // With this LT code, no folder may be lost.
     let lt = warnings("lt:k=8,n=14,nodes=7", &disks[..2]);
     assert!(lt[0].contains("none of 2 folders") && lt[0].contains("loss of likely any"), "{lt:?}");
     assert_eq!(warnings("lt:k=8,n=32,nodes=8", &disks[..2]), Vec::<String>::new());

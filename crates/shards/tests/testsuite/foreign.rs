@@ -330,7 +330,8 @@ fn fragments_that_change_meanwhile_are_refused() {
     assert_eq!(fs::read_dir(to.path()).unwrap().count(), 0);
 }
 
-/// A path that is misspelled is no missing fragment.
+/// A misspelled path, or one that is not a file, is refused. It does not count as a missing
+/// fragment.
 #[test]
 fn paths_that_are_no_files_are_refused() {
     let set = klauspost("split.bin", 1001, 5, 3);

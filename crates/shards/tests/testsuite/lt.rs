@@ -34,7 +34,7 @@ fn data_blocks(spec: &str) -> usize {
     code(spec).data_cells().len()
 }
 
-/// Returns numbers below a limit, the same in every run (Knuth's generator).
+/// A source of random numbers, the same in every run (Knuth's generator).
 struct Draw(u64);
 
 impl Draw {
@@ -82,7 +82,7 @@ fn every_variant_and_length_comes_back() {
     }
 }
 
-/// Returns losses of as many shards as verify says may be lost: the first shards, some in the
+/// Loses the number of shards that verify reports as tolerable: the first shards, some in the
 /// middle, and the last.
 #[test]
 fn tolerable_losses_are_tolerable() {

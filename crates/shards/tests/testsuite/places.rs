@@ -94,8 +94,7 @@ fn what_does_not_fit_is_refused_before_anything_is_read() {
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
 }
 
-/// Files of which one name leads to another are one copy. Others are different, though they have
-/// the same bytes.
+/// Two names of one file are one copy. Two files are two copies, even if they have the same bytes.
 #[test]
 #[cfg(unix)]
 fn a_hard_link_is_no_copy() {

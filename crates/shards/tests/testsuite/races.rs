@@ -107,7 +107,7 @@ fn repair_while_another_object_takes_the_place() {
     }
 }
 
-/// A shard vanishes while it is read, because it is replaced; this is no loss.
+/// A shard that vanishes because it is replaced while verify runs does not count as lost.
 #[test]
 fn verify_while_another_object_takes_the_place() {
     let directory = tempfile::tempdir().unwrap();
@@ -175,7 +175,8 @@ fn promotions_and_repairs() {
     assert!(files(path) == whole);
 }
 
-/// A file that has the name of a shard, but was made by no encoding, is never replaced or removed.
+/// A file that has the name of a shard, but is not a shard of an object of that name, is never
+/// replaced or removed.
 #[test]
 fn force_replaces_shards_only() {
     let directory = tempfile::tempdir().unwrap();

@@ -101,7 +101,7 @@ fn record(input: &mut &[u8], kind: u64) -> Cbor {
     body_read
 }
 
-/// Returns the vectors that are not damaged.
+/// Names of the vectors that are not damaged.
 const INTACT: [&str; 18] = [
     "cauchy-4-2",
     "cauchy-points",

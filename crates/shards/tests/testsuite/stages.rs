@@ -91,7 +91,7 @@ fn tell(directory: &Path, losses: usize) {
     assert_eq!((report.status, report.tolerable), (State::Intact, losses));
 }
 
-/// All files of some shards are lost, and the object is as it was.
+/// Loses all files of some shards, and checks that the object still decodes to `bytes`.
 fn survives(whole: &BTreeMap<PathBuf, Vec<u8>>, object: &Object, lost: &[usize], bytes: &[u8]) {
     let directory = tempfile::tempdir().unwrap();
     let of_lost = |path: &Path| {
@@ -178,7 +178,7 @@ fn expect_theorem(shape: Shape) {
     tell(directory.path(), shape.m2);
 }
 
-/// Returns the parameters of the dissertation's table 4.3.
+/// Checks the parameters of the dissertation's table 4.3.
 #[test]
 fn the_table_reads_what_the_theorem_says() {
     let sets =
@@ -188,7 +188,7 @@ fn the_table_reads_what_the_theorem_says() {
     }
 }
 
-/// Returns every shape of up to ten shards, including the degenerate ones, in which stage 2 reads
+/// Checks every shape of up to ten shards, including the degenerate ones, in which stage 2 reads
 /// all data.
 #[test]
 fn small_shapes_read_what_the_theorem_says() {

@@ -77,8 +77,8 @@ impl Code {
     /// everything that the defaults would not give.
     ///
     /// # Errors
-    /// If the field is not the standard one, or wider than 16 bits: no spec names such a code. Also
-    /// if the matrix would be too big to plan with.
+    /// If the field is not the standard one, or is wider than 16 bits, because specs cannot name
+    /// such codes. Also if the matrix would be too big to plan with.
     pub fn cauchy(matrix: &CauchyMatrix) -> Result<Self> {
         let (field, widest) = (matrix.field(), LIMITS.widest);
         if field.width() as usize > widest || field != Field::new(field.width())? {

@@ -2,9 +2,9 @@
 //!
 //! Plank, *The RAID-6 Liber8Tion Code* (International Journal of High Performance Computing
 //! Applications, 2009). Neither 8 nor 9 is prime, so neither Liberation nor Blaum-Roth codes have
-//! words of a byte. Plank found the blocks by search; there is no formula for them. Every X_j is a
-//! permutation matrix, for j > 0 with one additional one, so Q has kw + k - 1 ones, the fewest
-//! possible.
+//! words of a byte. Plank found the blocks by search; there is no formula for them. X_0 is a
+//! permutation matrix. Every other X_j is a permutation matrix with one more entry set. So Q has
+//! the fewest ones possible, kw + k - 1.
 //!
 //! [`BLOCKS`] lists them as Jerasure does (`liber8tion_coding_bitmatrix`), because they decide the
 //! bytes. With k < 8 the code has the first k blocks.

@@ -1,8 +1,8 @@
 //! LT codes as codes: a graph drawn from a seed, its blocks dealt out to nodes in turn.
 //!
-//! The numbers that decide the graph are pinned (see [`LtCode::pin`]). No number of losses is
-//! promised, so the tolerance is 0: which losses are recoverable depends on the graph, and so on
-//! chance. All blocks together are promised to determine the data.
+//! The numbers that decide the graph are pinned (see [`LtCode::pin`]). Which losses are recoverable
+//! depends on the graph, and so on chance. So the tolerance is 0. Even all blocks together may fail
+//! to determine the data, if there are few of them.
 
 use crate::define::builder::CodeBuilder;
 use crate::define::code::Code;

@@ -54,8 +54,8 @@ impl LtCode {
     /// - `k` and `n` are required.
     /// - `nodes` is 16 by default, or n if that is less.
     /// - `c` and `delta` are 0.03 and 0.1 by default, or 0.1 and 0.5 where k is below 256.
-    /// - `seed` is 0 by default. Where k is up to 256, it is the first of 0 to 63 with which all
-    ///   blocks together determine the data.
+    /// - `seed` is 0 by default. Where k is up to 256 and `variant` lacks `decodable`, it is the
+    ///   first of 0 to 63 with which all blocks together determine the data, or 0 if there is none.
     /// - `variant` is `uniform` by default. It is `plain`, or one or more of the following parts
     ///   joined by `+`:
     ///   - `originals`: the first k blocks are the data blocks, and no other has degree 1; with

@@ -38,8 +38,9 @@ impl Graph {
     /// one is.
     ///
     /// # Errors
-    /// If there are no blocks, more than 2^20, fewer than the originals, or fewer drawn
-    /// blocks than the coverage threshold. Also if none of 64 graphs is decodable.
+    /// If the number of blocks is 0, above 2^20 or below the number of originals; if the blocks
+    /// have too many neighbours together; if the coverage threshold exceeds the number of drawn
+    /// blocks; or if the graph must be decodable and none of 64 attempts is.
     pub fn new(parameters: &Parameters) -> Result<Self> {
         if !parameters.variant.decodable {
             return Self::attempted(parameters, 0);
@@ -93,8 +94,9 @@ impl Graph {
     /// Returns the graph with the given neighbours, block by block (the evaluation's metadata).
     ///
     /// # Errors
-    /// If there are no blocks or no data blocks, or more than an LT code may have. Also if a block
-    /// has no neighbours, a neighbour twice, or one that does not exist.
+    /// If the number of blocks or of data blocks is 0 or too large for an LT code, or if the blocks
+    /// have too many neighbours together. Also if a block has no neighbours, the same neighbour
+    /// twice, or a neighbour that does not exist.
     pub fn from_neighbours(data: usize, blocks: &[Vec<u32>]) -> Result<Self> {
         check_count("data blocks", data, MAX_DATA_BLOCKS)?;
         check_count("blocks", blocks.len(), MAX_BLOCKS)?;
@@ -121,7 +123,7 @@ impl Graph {
         Ok(Self { data, attempt: 0, starts: starts.into(), neighbours: neighbours.into() })
     }
 
-    /// Returns the same graph, as that of the given [`Graph::attempt`].
+    /// Returns the same graph with the given number ([`Graph::attempt`]).
     pub(crate) fn of_attempt(self, attempt: u32) -> Self {
         Self { attempt, ..self }
     }

@@ -2,10 +2,10 @@
 //!
 //! A block is the XOR of a few of the k data blocks, its *neighbours*. Their number is drawn from a
 //! [`Soliton`] distribution; which ones they are is drawn evenly. A set of somewhat more than k
-//! blocks gives the data back with high probability. The code is Luby's (FOCS 2002). The variants
-//! here are those that Uyeda, Xia and Chien compared for storage (*Evaluation of a high performance
-//! erasure code implementation*, 2004), called "the evaluation" below, whose sections and tables
-//! are cited.
+//! blocks gives the data back with high probability. The code is Luby's (FOCS 2002). Uyeda, Xia and
+//! Chien compared its variants for storage (*Evaluation of a high performance erasure code
+//! implementation*, 2004). The variants here are theirs. That paper is called "the evaluation"
+//! below, and its sections and tables are cited.
 //!
 //! A [`Graph`] is bipartite and sparse. It follows from [`Parameters`] to the bit on every platform
 //! (`generator.rs` is the specification), so a shard stores a few numbers instead of the graph. A

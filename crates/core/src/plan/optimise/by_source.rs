@@ -25,8 +25,9 @@ use crate::plan::schedule::{Op, Schedule, Slot};
 /// Smallest number of packets of a stream for which an output takes sums of pairs.
 const PAIRS_FROM: usize = 3;
 
-/// Upper bound on the operands stream by stream, as a multiple of the schedule's own. Twice as many
-/// operands never pay.
+/// Upper bound on the inputs in the sums of all outputs, as a multiple of the schedule's operands.
+/// Sums of pairs halve the operands at best. So above this bound, the order takes more than twice
+/// as many operands as the schedule, which never pays.
 const MOST_TIMES: usize = 4;
 
 /// Upper bound on the words of the bit sets that record which inputs each value depends on: 128

@@ -69,11 +69,12 @@ struct WaitState {
     is_done: bool,
 }
 
-/// Rank of an operation among those that are ready; the least comes next. Among equals, the first
-/// in the schedule comes next, because the schedule's own order is a good one.
+/// Rank of an operation that is ready. The operation with the least rank comes next. Among equals,
+/// the first in the schedule comes next, because the schedule's own order is a good one.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Rank {
-    /// Number of values that it brings to life, minus the number of those whose lives it ends.
+    /// Number of values whose life begins with the operation, minus the number of values whose life
+    /// ends with it.
     born: isize,
     /// Number of values that it uses and leaves alive.
     alive: Reverse<usize>,

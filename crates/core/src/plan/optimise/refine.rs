@@ -28,8 +28,8 @@ pub struct Effort {
     pub seed: u64,
 }
 
-/// Makes rows cheaper by computing parts of them anew, for as many rounds as the budget allows.
-/// Returns whether all rounds were done.
+/// Makes rows cheaper by computing parts of them anew, for the rounds of `effort` or until the
+/// budget is spent. Returns whether all rounds were done.
 pub(crate) fn refine(best: &mut Rows, effort: Effort, budget: &mut Budget) -> bool {
     let mut chance = Chance::new(effort.seed);
     let mut least = figure_of_rows(effort.objective, best).0;

@@ -1,11 +1,11 @@
 //! The genetic algorithm over the points, as in the dissertation's section 3.2.1.
 //!
-//! A individual is a vector of points. In each generation the best become parents, pairs of parents
-//! have children with some probability, and everyone may mutate in one point. If there are too many
-//! individuals, some of the worst are removed at random. If the minimum has not changed for
-//! `patience` generations, a new population begins, until the search is over. The decisive choice
-//! is how a child is formed ([`Crossover`]). The hypothesis is that some elements go well together,
-//! so a child first takes the points that both parents have.
+//! An individual is a vector of points. In each generation the best become parents, pairs of
+//! parents have children with some probability, and every individual may mutate in one point. If
+//! there are too many individuals, some of the worst are removed at random. If the minimum has not
+//! changed for `patience` generations, a new population begins, until the search is over. The
+//! decisive choice is how a child is formed ([`Crossover`]). The hypothesis is that some elements
+//! go well together, so a child first takes the points that both parents have.
 
 use std::collections::HashSet;
 
@@ -36,8 +36,9 @@ pub enum Crossover {
 pub struct Genetic {
     /// The source of a child's points.
     pub crossover: Crossover,
-    /// Fraction of the individuals, above 0 and at most 1: of the best, who become parents, and of
-    /// the worst, from whom individuals are removed.
+    /// Size of two groups, as a fraction of all individuals, above 0 and at most 1: the best
+    /// individuals, who become parents, and the worst individuals, from whom some are removed at
+    /// random.
     pub select: f64,
     /// Probability that two parents have a child in a generation, from 0 to 1.
     pub birth: f64,
@@ -95,7 +96,7 @@ struct Person {
     is_better: Option<bool>,
 }
 
-/// Someone who is not evaluated yet.
+/// An individual that is not evaluated yet.
 struct Unborn {
     points: Points,
     /// The figure of the worse parent, if there are parents.

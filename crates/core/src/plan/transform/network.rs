@@ -36,8 +36,8 @@ type NetworkValue = Option<Slot>;
 
 /// Returns the schedule of a code's encoding: inputs are the data nodes, and outputs the parity
 /// nodes of the numbers `rows`. `None` if the field has no level polynomials. If `adds_three`, the
-/// schedule is for a machine that adds three vectors at once: sums are merged, which costs others
-/// registers.
+/// schedule is for a machine that adds three vectors at once: sums are merged, which would cost
+/// other machines registers.
 ///
 /// # Errors
 /// If there are more cells than a schedule may have.
@@ -154,9 +154,10 @@ impl Network {
         coefficients
     }
 
-    /// Returns the coefficients of a polynomial and its values at the points from `start` on, as
-    /// many of each as there are `coefficients`. Its first values are `known`; the coefficients
-    /// after as many are given, those before are not.
+    /// Completes a polynomial of which some values and some coefficients are given, one for each
+    /// entry of `coefficients`. `known` has the first values, at the points from `start` on.
+    /// `coefficients` has the coefficients from number `known.len()` on; its earlier entries do not
+    /// matter. Returns all coefficients, and the same number of values.
     fn complete(
         &mut self,
         known: &[NetworkValue],
@@ -289,11 +290,11 @@ impl Network {
         self.ops.retain(|op| matches!(op.target, Slot::Temp(n) if needed[n as usize]));
     }
 
-    /// Makes each sum that is used once, by another sum, a part of that one. Half of the sums of
+    /// If the only use of a sum is in another sum, merges it into that sum. Half of the sums of
     /// each level are of this kind.
     fn merge_sums(&mut self, outputs: &[NetworkValue]) {
         let mut uses = vec![0; self.temps as usize];
-        // Any use but by a sum counts as many.
+        // A use by anything but a sum counts twice, so that the value is not merged.
         let mut count = |slot: Slot, by: usize| {
             if let Slot::Temp(n) = slot {
                 uses[n as usize] += by;
@@ -348,7 +349,7 @@ impl Network {
 
     /// Returns the schedule of these outputs.
     fn finish(self, field: Field, inputs: usize, outputs: &[NetworkValue]) -> Result<Schedule> {
-        // The first output that a temporary is takes its place.
+        // A temporary that equals one or more outputs takes the place of the first of them.
         let mut places: Vec<Option<Slot>> = vec![None; self.temps as usize];
         let mut copies = Vec::new();
         for (output, &value) in (0..).map(Slot::Output).zip(outputs) {
@@ -383,7 +384,8 @@ impl Network {
     }
 }
 
-/// Returns the slots whose sum the slots `all` have: those that occur an odd number of times.
+/// Returns the slots that occur an odd number of times in `all`. They have the same sum as `all`,
+/// because equal slots cancel in pairs.
 fn sum_of<'a>(all: impl Iterator<Item = &'a Slot>) -> Vec<Slot> {
     let mut sum = Vec::new();
     for slot in all {

@@ -58,8 +58,8 @@ pub(crate) struct TransformValue {
     pub(crate) entry: usize,
     /// The buffer of the call.
     pub(crate) buffer: usize,
-    /// The factor that the value is multiplied by when it is loaded or stored: a byte is itself as
-    /// a number.
+    /// The factor that the value is multiplied by when it is loaded or stored. In a program over
+    /// bytes, the number of the element is the byte.
     pub(crate) factor: Element,
 }
 
@@ -306,13 +306,14 @@ impl TransformProgram {
     }
 
     /// Whether the sum of the inputs' transforms lies in a buffer that outlasts the program. It is
-    /// the last buffer, after those that are read and written, and holds the tiles one after the
-    /// other.
+    /// the last buffer, after the buffers that are read or written, and holds the tiles one after
+    /// the other.
     pub(crate) fn keeps(&self) -> bool {
         self.keeps
     }
 
-    /// The numbers of buffers that are read and that are written. Those that are read come first.
+    /// The number of buffers that are read, and the number of buffers that are written. The buffers
+    /// that are read come first.
     pub(crate) fn buffers(&self) -> (usize, usize) {
         (self.read, self.written)
     }

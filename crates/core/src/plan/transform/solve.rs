@@ -73,8 +73,8 @@ pub(crate) fn recovery(
     Some(TransformProgram::of_bytes(field, points.ilog2(), inputs, outputs, true))
 }
 
-/// Returns a number of operations that no recovery of `to` nodes from `from` nodes stays below: in
-/// each level, every value has its butterfly, which it shares with at most one other.
+/// Returns a lower bound on the operations of a recovery of `to` nodes from `from` nodes. In each
+/// level, every value takes part in a butterfly, and a butterfly has at most two values.
 pub(crate) fn least_operations(evaluation: &Evaluation, from: usize, to: usize) -> usize {
     let levels = evaluation.points().ilog2() as usize;
     let butterflies = |values: usize| levels * values.div_ceil(2);
@@ -82,7 +82,7 @@ pub(crate) fn least_operations(evaluation: &Evaluation, from: usize, to: usize) 
 }
 
 /// Returns, for every point, the logarithm of the product of its differences to all chosen points
-/// but itself. `chosen` has a one for each of these and zeros for the others.
+/// but itself. `chosen` is 1 for each chosen point and 0 for every other point.
 fn products(logarithms: &Logarithms, mut chosen: Vec<i32>) -> Vec<usize> {
     let count = chosen.len();
     let mut factors: Vec<i32> = (0..count).map(|n| logarithms.log(n as u8) as i32).collect();

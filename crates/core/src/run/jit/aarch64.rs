@@ -4,11 +4,12 @@
 //! not fit the instruction is added to a register first. Neighbouring vectors that move one after
 //! the other, as they do to and from the scratch, move as a pair.
 //!
-//! Non-temporal stores are pairs with the non-temporal hint (STNP). It is no more than a hint. The
-//! order that [`assemble`](crate::run::jit::assemble()) gives the stores counts more: whole lines
-//! one after the other, which these processors recognise as a stream whose lines need not be read
-//! before they are written. Unlike those of x86-64, stores with the hint are ordered no more weakly
-//! than others, and need no fence. (This is from the manuals; we have not measured it.)
+//! Non-temporal stores are pairs with the non-temporal hint (STNP). It is only a hint. The order
+//! that [`assemble`](crate::run::jit::assemble()) gives the stores counts more: whole lines one
+//! after the other, which these processors recognise as a stream whose lines need not be read
+//! before they are written. On x86-64, non-temporal stores need a fence, because they are ordered
+//! more weakly than other stores. Here, stores with the hint are ordered like all others, and need
+//! no fence. (This is from the manuals; we have not measured it.)
 //!
 //! The calling convention (AAPCS64) lets a function use x0 to x17, v0 to v7 and v16 to v31 freely.
 //! The lower halves of v8 to v15 and x19 to x28 are saved and used; x18 belongs to the system, x29

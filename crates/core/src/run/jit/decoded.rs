@@ -103,7 +103,7 @@ impl fmt::Display for Decoded {
 /// Encodings of vector instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum VectorEncoding {
-    /// SSE: two operands, the first of which is read and written.
+    /// SSE: two operands; the first is read and written.
     Legacy,
     Vex,
     Evex,
@@ -632,7 +632,8 @@ fn distance(operand: &Operand) -> Result<isize> {
     }
 }
 
-/// Whether an instruction set has a vector instruction, among those that the assembler writes.
+/// Whether an instruction set has the instruction `opcode`. True only for vector instructions that
+/// the assembler writes.
 fn has(isa: Isa, opcode: Opcode) -> bool {
     use Opcode as O;
     let avx2 = matches!(isa, Isa::Avx2 | Isa::Avx2Gfni);

@@ -144,7 +144,7 @@ impl Jit {
     }
 
     /// Returns the compiled code, if enough bytes have been run, compiling succeeds, and no other
-    /// thread is at it.
+    /// thread is compiling the program.
     fn code(&self, stripes: usize) -> Option<&Code> {
         if let Some(code) = self.code.get() {
             return code.as_ref().ok();

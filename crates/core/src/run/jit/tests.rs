@@ -444,7 +444,8 @@ fn code_that_computes_something_else_is_refused() {
     }
 }
 
-/// While one thread makes a value, another one that wants it goes on without. It makes none.
+/// While one thread makes a value, another thread that wants it goes on without a value, and does
+/// not make one itself.
 #[test]
 fn nobody_waits_for_a_value_that_another_makes() {
     let claimed = Claimed::default();

@@ -8,9 +8,9 @@
 //! The threads are a pool of rayon's, one fewer than processors, because the caller works too. With
 //! one thread more, a thread without work would spin on the processor of a helper.
 //!
-//! A forked process has a copy of its parent's memory, but none of its threads. In that copy a lock
-//! may be held for ever by a helper that does not exist there. So each process makes a pool of its
-//! own.
+//! A forked process has a copy of its parent's memory, but not its parent's other threads. If a
+//! helper of the parent holds a lock at that moment, the lock stays locked for ever in the copy. So
+//! each process makes a pool of its own.
 
 #![allow(unsafe_code)]
 
@@ -62,7 +62,7 @@ pub(crate) fn with_helpers(wanted: WantedHelpers, work: &(dyn Fn(Seat) + Sync)) 
     HelperPool::of_this_process().run(wanted, work);
 }
 
-/// Marks that there is no processor.
+/// Value of `waker` while no processor is known.
 const NOWHERE: usize = usize::MAX;
 
 struct HelperPool {
@@ -392,8 +392,8 @@ mod tests {
         assert!(payload.is_err());
     }
 
-    /// A forked process has a copy of its parent's pool, whose lock a helper may have held, and
-    /// none of its threads.
+    /// A forked process has a copy of its parent's pool, but not its threads. A helper may have
+    /// held the lock of that pool.
     #[test]
     fn a_forked_process_has_a_pool_of_its_own() {
         let latest = AtomicPtr::new(null_mut());

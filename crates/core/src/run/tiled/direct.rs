@@ -1,9 +1,9 @@
 //! The direct kernels: sums of packets, and of multiples of words, whose terms are data.
 //!
 //! A block of vectors of every output is summed in registers before the next block begins. In long
-//! packets the vectors of a block lie side by side. If packets are shorter than a block, the
-//! vectors of a block come from as many strips, one from each, and the packet is processed vector
-//! by vector. So looking a term up costs little compared with adding it.
+//! packets the vectors of a block lie side by side. If packets are shorter than a block, each
+//! vector of a block comes from a strip of its own, and the packets are processed vector by vector.
+//! So looking a term up costs little compared with adding it.
 
 use std::ops::Range;
 
@@ -103,7 +103,7 @@ impl PacketTerms<'_> {
             let left = memory.strips - strip;
             let starts = columns.clone().step_by(V::BYTES);
             let starts = starts.map(|column| strip * memory.strip + column);
-            // SAFETY: the columns lie within the packets of as many strips as a block has vectors.
+            // SAFETY: the columns lie within a packet, and the strips that a block takes exist.
             strip += unsafe {
                 match left {
                     _ if left >= LANES => self.blocks::<V, LANES>(memory, starts),

@@ -99,8 +99,8 @@ enum FieldFactors {
 }
 
 impl FieldFactors {
-    /// Returns those of a field, with the field of the bytes by which it multiplies. `None` if the
-    /// field has no tables.
+    /// Returns the factors of a field, and the field of the bytes by which symbols are multiplied.
+    /// `None` if the field has no tables.
     fn of(field: TransformField) -> Option<(Self, Field)> {
         Some(match field {
             TransformField::Tower(CantorBasis::Own) => (Self::Tower(&OWN_POINTS), base()),
@@ -230,7 +230,7 @@ struct Prefetcher<'a, const PARTS: usize> {
     steps: usize,
     /// Number of values fetched so far.
     fetched: usize,
-    /// Each step adds the number of values to it, and each value fetched takes `steps` off.
+    /// Each step adds the number of values to it. Each fetched value subtracts `steps` from it.
     credit: usize,
 }
 
@@ -277,7 +277,7 @@ struct Ends<'a, const PARTS: usize> {
 #[derive(Clone, Copy)]
 enum End<'a, const PARTS: usize> {
     Tile(TransformTile<PARTS>),
-    /// In the buffers of the chunk's values, and in the tile where an entry has none.
+    /// In the buffers of the chunk's values. An entry without a value lies in the tile.
     Values(&'a Memory<'a>),
 }
 
@@ -341,8 +341,8 @@ impl<const PARTS: usize> TransformTile<PARTS> {
     }
 
     /// Takes some levels of a transform or, if `INVERSE`, of an inverse transform, from one end to
-    /// the other, for a range of entries that consists of whole groups. This tile holds entries
-    /// that no value has.
+    /// the other, for a range of entries that consists of whole groups. Entries without a value lie
+    /// in this tile.
     ///
     /// # Safety
     /// The tiles are valid, and so are the buffers. Only passes of level 0 have values as an end:

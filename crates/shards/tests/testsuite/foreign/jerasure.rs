@@ -31,7 +31,7 @@ const fn shape(technique: &'static str, k: usize, m: usize, w: usize, packet: us
     Shape { technique, k, m, w, packet }
 }
 
-/// Shapes with packets that are longer than ours, shorter, or no multiple of 8.
+/// Shapes with packets that are longer than ours, shorter, or not a multiple of 8 bytes.
 const SHAPES: [Shape; 8] = [
     shape("reed_sol_van", 4, 2, 16, 0),
     shape("reed_sol_r6_op", 10, 2, 8, 0),
@@ -44,7 +44,7 @@ const SHAPES: [Shape; 8] = [
 ];
 
 impl Shape {
-    /// Returns the number of bytes of which a padded file is a multiple.
+    /// Returns the unit of a padded file's length, in bytes: the length is a multiple of it.
     fn unit(&self) -> usize {
         self.k * self.w * 8 * self.packet.max(1)
     }

@@ -11,8 +11,8 @@ use crate::run::tiled::transform::{Scalar, TransformTile, load, store};
 use crate::run::tiled::vector::Vector;
 
 impl<const PARTS: usize> TransformTile<PARTS> {
-    /// Makes an entry of the `bytes` bytes of Leopard's symbols at `from`, and of zeros after them,
-    /// multiplied by the value's factor.
+    /// Fills the entry of a value: reads `bytes` bytes of Leopard's symbols at `from`, appends
+    /// zeros, and multiplies by the value's factor.
     ///
     /// # Safety
     /// The tile is valid, and so are the bytes.
@@ -52,8 +52,8 @@ impl<const PARTS: usize> TransformTile<PARTS> {
         }
     }
 
-    /// Writes an entry, multiplied by the value's factor, as Leopard's symbols to the `bytes` bytes
-    /// at `to`, or adds it to those if `adds`.
+    /// Multiplies the entry of a value by the value's factor, and writes it as Leopard's symbols to
+    /// the `bytes` bytes at `to`. If `adds`, adds it to these bytes instead.
     ///
     /// # Safety
     /// As [`TransformTile::import`].
@@ -97,7 +97,8 @@ impl<const PARTS: usize> TransformTile<PARTS> {
     }
 }
 
-/// Writes a granule of which a block has only `left` bytes, or adds it to those.
+/// Writes a granule at the end of a block, which has only `left` bytes of it. If `adds`, adds it to
+/// these bytes instead.
 ///
 /// # Safety
 /// The granule is valid, and so are the bytes.
@@ -117,10 +118,11 @@ unsafe fn export_end(from: *const u8, to: *mut u8, left: usize, adds: bool) {
     }
 }
 
-/// Returns where a granule's bytes lie in a block of Leopard's symbols of which `left` bytes are
-/// left: runs of bytes, each with its place in the granule, its place in the block, and its length.
-/// 64 bytes of a block are the low bytes of 32 symbols and then their high bytes; fewer bytes, at a
-/// block's end, are as many low bytes as high bytes.
+/// Returns where the bytes of a granule lie at the end of a block of Leopard's symbols, which has
+/// `left` bytes of the granule. Each entry is a run of bytes: its place in the granule, its place
+/// in the block, and its length. In a block, 64 bytes are the low bytes of 32 symbols and then
+/// their high bytes. If fewer bytes remain at the end, the first half are low bytes and the second
+/// half high bytes.
 #[inline(always)]
 fn leopard_pieces(left: usize) -> [[usize; 3]; 4] {
     let half = |chunk: usize| left.saturating_sub(chunk * LINE).min(LINE) / 2;
@@ -133,9 +135,9 @@ fn leopard_pieces(left: usize) -> [[usize; 3]; 4] {
     ]
 }
 
-/// Returns where in a whole granule of Leopard's symbols the low bytes of a register's symbols are:
-/// of its first half, and of its second half. `at` is the register's place among the low bytes. The
-/// high bytes are half a line further on.
+/// Returns where the low bytes of a register's symbols lie in a whole granule of Leopard's symbols:
+/// first those of its first half, then those of its second half. `at` is the register's place among
+/// the low bytes. The high bytes lie half a line after the low bytes.
 #[inline(always)]
 fn halves(at: usize, register: usize) -> [usize; 2] {
     [at, at + register / 2].map(|symbol| symbol / HALF_LINE * LINE + symbol % HALF_LINE)
@@ -183,8 +185,7 @@ unsafe fn store_symbols<V: Vector, const PARTS: usize>(
 
 const HALF_LINE: usize = LINE / 2;
 
-/// Returns symbols whose bytes are mapped: those of Leopard as elements, or elements as those of
-/// Leopard.
+/// Maps the bytes of symbols: from Leopard's symbols to elements, or back, as `maps` says.
 ///
 /// # Safety
 /// The processor has the instruction set.

@@ -2,7 +2,7 @@
 //! chunk, over bytes (see [`crate::plan::transform::solve`]).
 //!
 //! The derivative is a sum of terms, one for each level: coefficient n gets coefficient n + 2^i
-//! times the derivative of level polynomial i, if n has not bit i. Butterflies of a level above i
+//! times the derivative of level polynomial i, if bit i of n is 0. Butterflies of a level above i
 //! have the same factors whether bit i is set or not, so they commute with term i, and there the
 //! inverse transform and the transform cancel. So term i is computed from what the inverse
 //! transform has made up to its level, and is added where the transform comes back to this level.
@@ -49,7 +49,7 @@ pub(crate) unsafe fn run_recovery<V: Streaming, M: Multiplier<V>, const GROUP: u
     // Entries stand a line farther apart than they are long, so that those of a pass do not share
     // their place in the cache.
     let bytes = program.entries() * (step + 1) * LINE;
-    // A tile for each pass, a strip of zeros, and one that takes what nobody wants.
+    // A tile for each pass, a strip of zeros, and a strip for unwanted results.
     let mut scratch = Scratch::new(passes.len() * bytes + 2 * step * LINE);
     let tiles = RecoveryTiles { first: scratch.start(), bytes };
     let zeros = tiles.after(passes.len());
@@ -139,9 +139,9 @@ struct Places<'a> {
     output: &'a Chunk,
     memory: &'a Memory<'a>,
     columns: TileGranules<1>,
-    /// What entries without a value are read from.
+    /// Zeros, from which input entries without a value are read.
     zeros: *mut u8,
-    /// What entries without a value are written to.
+    /// Room to which output entries without a value are written.
     unwanted: *mut u8,
 }
 
@@ -226,7 +226,7 @@ impl<V: Streaming, M: Multiplier<V>, const GROUP: usize, const UP: bool, const D
         let (size, width) = (GROUP << level, places.columns.width());
         let mut group = pass.group::<GROUP>();
         for first in (0..pass.work.entries).step_by(size) {
-            // On the way down, what nobody wants is left out.
+            // On the way down, groups without a wanted value are left out.
             if !UP && !places.output.has_any(first..first + size) {
                 continue;
             }

@@ -50,7 +50,8 @@ impl<const PARTS: usize> TransformTile<PARTS> {
     }
 
     /// Whether an entry is read and written in the value's own buffer, which has `bytes` bytes of
-    /// it: if these are all, the factor is 1, and symbols are not Leopard's.
+    /// it. That is so if the buffer has all bytes of the entry, the factor is 1, and symbols are
+    /// not Leopard's.
     #[inline(always)]
     fn is_plain(self, value: &TransformValue, bytes: usize) -> bool {
         !self.is_leopard && bytes == self.width() && value.factor == Element::ONE
