@@ -215,8 +215,8 @@ const PLAIN: [(usize, usize); 8] = [
 ];
 
 /// In seven sets the dissertation's BB-DPG column follows from its other columns by its own
-/// accounting. For (9, 2, 4) the accounting gives 578, which is the dissertation's figure for DPG,
-/// not 558 (`docs/errata.md`).
+/// accounting. For (9, 2, 4) the accounting gives 578, which is the dissertation's figure for
+/// optimised DPG, not 558 (`docs/errata.md`).
 #[test]
 fn their_accounting_gives_their_figures_but_one() {
     let accounted = TABLE.iter().zip(PLAIN).map(|(&(_, m, m2, w), (first, all))| {
