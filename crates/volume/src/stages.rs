@@ -68,9 +68,9 @@ pub(crate) fn allowed_losses(
     }
 }
 
-/// Returns how many shards may be lost in a stage of a code, whichever they are. For an LT code it
-/// is the largest number for which all tried losses are tolerable, if that leaves
-/// [`LT_HUNDREDTHS`] of k blocks.
+/// Returns how many shards may be lost in a stage of a code, whichever they are. For an LT code, it
+/// is the largest number for which all tried losses are tolerable, but never so large that fewer
+/// than [`LT_HUNDREDTHS`] hundredths of k blocks remain.
 pub(crate) fn shard_tolerance(code: &Code, stage: u8) -> usize {
     let Some(graph) = code.graph() else { return code.tolerance_at(stage) };
     let enough = graph.data() * LT_HUNDREDTHS / 100;

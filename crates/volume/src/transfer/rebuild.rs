@@ -19,7 +19,7 @@ use crate::node::Writer;
 use crate::transfer::receive::{Receiver, run_blocking};
 use crate::transfer::{Place, Settings, ShardedObject};
 
-/// An object, some parts of which are to be made.
+/// An object with parts to be made.
 #[derive(Debug)]
 pub(crate) struct Rebuild {
     pub object: ShardedObject,

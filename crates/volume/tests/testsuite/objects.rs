@@ -45,8 +45,8 @@ async fn a_range_reads_one_block() {
         .await
         .unwrap();
     assert!(part == bytes[range.start as usize..range.end as usize]);
-    // One block: as many whole stripes of three rows of 64 bytes as fit into 64 KiB, by powers of
-    // two.
+    // One block has 256 stripes of three rows of 64 bytes: the largest power of two of such stripes
+    // that fits into 64 KiB.
     assert_eq!(object.read_bytes(), 256 * 3 * 64 + 8);
 }
 
