@@ -341,7 +341,7 @@ impl LostParts<'_> {
         self.recovery.lost()
     }
 
-    /// Returns the number of rows of parity from which the blocks are computed.
+    /// Returns the number of parity rows that are used to compute the blocks.
     fn used(&self) -> usize {
         self.recovery.rows().len()
     }
@@ -357,7 +357,8 @@ impl LostParts<'_> {
         (self.used() + self.rows.len() + self.blocks().len()) as u64
     }
 
-    /// Computes the lost blocks from the rows that are used, to which all others were added.
+    /// Computes the lost blocks from `syndromes`: the parity rows that are used, with all other
+    /// blocks added to them.
     fn recover(&self, syndromes: &[u8], reading: &StreamReading<'_>) -> Result<Pages> {
         let width = reading.width();
         let mut blocks = Pages::zeroed(self.blocks().len() * width)?;

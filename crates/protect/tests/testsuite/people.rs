@@ -328,7 +328,7 @@ fn an_update_adds_no_layer_that_readers_refuse() {
     assert!(report.status != State::Lost && report.unreadable_layers == 0, "{report:?}");
 }
 
-/// The copies may have the only bytes of files of which nothing is known any more.
+/// The copies may have the only bytes of files that the unreadable layer described.
 #[test]
 fn copies_stay_while_a_layer_cannot_be_read() {
     let root = yard();
@@ -699,7 +699,7 @@ fn the_list_of_restored_files_is_only_a_hint() {
         assert_eq!((report.restored.len(), report.warnings.len()), (1, usize::from(!is_list)));
         assert_eq!(fs::read(&list).unwrap() == content, !is_list);
     }
-    // Without parity files, it is no parity.
+    // Without parity files, the list alone does not count as parity.
     for path in fs::read_dir(&parity).unwrap().map(|entry| entry.unwrap().path()) {
         if path != list {
             fs::remove_file(path).unwrap();

@@ -231,7 +231,7 @@ fn duplicates_that_became_links_are_no_loss() {
     let all = RepairJob::default().restore_changed(true);
     assert!(repaired(root.path(), all).failed.is_empty());
     assert_same(&snapshot(root.path()), &before, "repairing");
-    // A link to other bytes is no duplicate.
+    // A link to other bytes is not a duplicate.
     fs::remove_file(path("b", 8)).unwrap();
     fs::hard_link(path("a", 9), path("b", 8)).unwrap();
     assert_eq!(updated(root.path()).gone, 0, "it was a link before");
