@@ -255,8 +255,8 @@ impl Gateway {
     }
 }
 
-/// Returns how many of the wanted connections the process may have open. Twice as many files are
-/// asked for, since an answer opens files of folders.
+/// Returns how many connections the process may have open, at most `wanted`. Asks for two open
+/// files for each connection, because an answer opens files in folders.
 fn allowed_connections(wanted: NonZeroUsize) -> usize {
     let files = allow_open_files(wanted.get().saturating_mul(2));
     (files / 2).clamp(1, wanted.get())
