@@ -47,8 +47,8 @@ pub(crate) fn losses_at(code: &Code, stage: u8, nodes: usize, serving: usize) ->
 /// possible.
 ///
 /// # Errors
-/// If more is stated than is possible. Were it taken for less, another code could raise it again
-/// unnoticed.
+/// If `stated` is more than is possible. If it were silently lowered, another code could raise it
+/// again unnoticed.
 pub(crate) fn allowed_losses(
     code: &Code,
     stated: Option<usize>,
@@ -92,8 +92,8 @@ mod tests {
 
     use super::*;
 
-    /// What a volume says may be lost must be so for each set of nodes, also for graphs of few
-    /// blocks.
+    /// The number of nodes that may be lost must be right for each set of nodes, also for graphs of
+    /// few blocks.
     #[test]
     fn what_lt_codes_tolerate_is_tried() {
         for (spec, tolerated) in [

@@ -344,8 +344,8 @@ impl<'v> UploadsJob<'v> {
     }
 
     /// Removes the pieces of uploads without a record, if all nodes say that no object has them.
-    /// Clients leave such pieces that are killed while they store a part late. The record of an
-    /// upload whose object has its pieces is written anew.
+    /// Clients leave such pieces behind if they are killed while they store a part late. The record
+    /// of an upload whose object has its pieces is written anew.
     async fn collect_unrecorded(self, ids: Vec<String>) -> Result<usize> {
         if ids.is_empty() {
             return Ok(0);

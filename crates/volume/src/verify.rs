@@ -98,7 +98,7 @@ impl VerifyJob<'_> {
             let look = VersionLook { files, object: &object, is_deep, log: NameLog::default() };
             let verdict = look.run(None).await?;
             let verdict = self.add_pieces(verdict, &object).await?;
-            // What is missing of a version that was replaced or removed meanwhile is not lost.
+            // If the version was replaced or removed meanwhile, what is missing of it is not lost.
             if verdict.state == State::Intact || !is_replaced(files, verdict.listed.version).await.0
             {
                 return Ok(verdict);
@@ -107,8 +107,8 @@ impl VerifyJob<'_> {
         Err(replaced(name))
     }
 
-    /// Judges a name that has no object, as `absent` says. Only files that do not belong there are
-    /// told of and, if the job is deep, damaged marks of the name's removal.
+    /// Judges a name that has no object, as `absent` says. Reports only files that do not belong
+    /// there and, if the job is deep, damaged marks of the name's removal.
     async fn without_object(self, absent: Error) -> Result<Verdict> {
         let files = NameFiles { cluster: self.cluster, name: self.name };
         if !files.strangers().is_empty() {

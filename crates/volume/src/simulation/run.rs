@@ -24,7 +24,7 @@ const VOLUMES: [(&str, usize, usize); 4] =
 
 /// What a run came to.
 pub struct RunOutcome {
-    /// What must never be, and was.
+    /// What happened, but must never happen.
     pub flaws: Vec<String>,
     /// Number of events, and their digest.
     pub events: (u64, blake3::Hash),

@@ -21,8 +21,8 @@ use tokio::time::Instant;
 /// The time limit of each node.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// What commands may wait besides: surveys for nodes that are a little slower than others, readers
-/// before they ask another node.
+/// Further time that commands may wait: surveys for nodes that are a little slower than others,
+/// readers before they ask another node.
 const PAUSES: Duration = Duration::from_secs(3);
 
 /// A code that is promoted. Two nodes may be lost, one before promotion.
