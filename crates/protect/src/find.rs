@@ -302,7 +302,7 @@ impl Protection {
         let mut counts: Vec<usize> = folders.iter().map(there).collect();
         let mut chosen = 0;
         for missing in (0..=usize::from(index)).filter(|&at| layer.files[at].is_none()) {
-            // Of several such folders, it is the one in which the file was at first.
+            // Among several such folders, the one in which the file was at first is chosen.
             let inner = (0..folders.len()).map(|at| (missing + at) % folders.len());
             chosen = inner.min_by_key(|&at| counts[at]).unwrap_or(0);
             counts[chosen] += 1;
@@ -565,8 +565,8 @@ pub fn has_parity(path: &Path) -> bool {
     }
 }
 
-/// Whether a path has parity, as [`has_parity`] says, or is a folder with parity files in it that
-/// have lost their names. To tell that, all files in it are opened.
+/// Whether a path has parity, as [`has_parity`] says, or is a folder of parity files that have lost
+/// their names. To find these, all files in the folder are opened.
 pub fn holds_parity(path: &Path) -> bool {
     has_parity(path) || parity_files_in(path).is_ok_and(|files| !files.is_empty())
 }

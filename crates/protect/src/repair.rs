@@ -397,9 +397,9 @@ impl<'a> RepairRun<'a> {
         Ok(())
     }
 
-    /// Notes the files whose disk has no room for all that is to be restored there, each disk by
-    /// itself, the layers whose parity has no room, and the files that have none to be copied back.
-    /// None of these are written.
+    /// Notes what is not written for lack of room: on each disk by itself, the files, if it has no
+    /// room for all that is to be restored there; the layers whose parity has no room; and the
+    /// files that have no room to be copied back.
     fn expect_space(&mut self, wanted: &[usize], report: &mut RepairReport) -> Result<()> {
         let mut room = Room::default();
         let needs =

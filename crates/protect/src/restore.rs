@@ -76,7 +76,7 @@ pub(crate) struct Complete<'t> {
     is_hidden: bool,
 }
 
-/// What has a name that is restored, as it was when that was read.
+/// The thing that has the name of something to restore, as it was when it was looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Seen {
     /// Its time of change. It may be replaced while it has this time.
@@ -343,8 +343,9 @@ impl RestoreTree {
         }
     }
 
-    /// Gives what is about to be replaced another name: a second one, so that it has its own until
-    /// the new file takes that, or where it cannot have two, the only one.
+    /// Gives another name to a file that is about to be replaced. It is a second name, so that the
+    /// file keeps its own until the new file takes that. A file that cannot have two names is
+    /// renamed.
     fn keep(&self, folder: &Folder, name: &[u8], place: &Path, now: &Metadata) -> io::Result<()> {
         let copy =
             aside::give_name(&self.id, name, now, |copy| match folder.link(folder, name, copy) {

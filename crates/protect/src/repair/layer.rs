@@ -273,7 +273,7 @@ impl<'a> RepairRun<'a> {
     fn changed(&self, number: usize, different: &[u64]) -> Error {
         let geometry = &self.protection.layers[number].header.geometry;
         let LayerEvidence { stream, lost, .. } = &self.evidence.layers[number];
-        // Every lost block is wrong if any other one is.
+        // If any other block is wrong, so is every lost block.
         let known = different.iter().find(|block| lost.binary_search(block).is_err());
         let piece = known.and_then(|&block| stream.first_in(geometry, block));
         let source = piece.and_then(|piece| stream.pieces()[piece].source.as_ref());

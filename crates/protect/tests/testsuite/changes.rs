@@ -591,7 +591,7 @@ fn further_names_are_kept() {
     assert_same(&snapshot(root.path()), &before, "reverting");
 }
 
-/// Nobody may read parity who may not read what it is made from.
+/// Only users who may read the protected files may read their parity.
 #[test]
 fn parity_is_as_private_as_files() {
     use std::os::unix::fs::PermissionsExt;

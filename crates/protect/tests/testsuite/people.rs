@@ -626,8 +626,8 @@ fn rot(path: &Path, at: u64) -> bool {
     is_rotten
 }
 
-/// A repair gives files new times of the system's own. Decay that comes later is told by those, and
-/// so is a file that was written later.
+/// A repair gives files new ctimes. They still show whether a file decayed later, or was written
+/// later.
 #[test]
 fn a_restored_file_decays_like_any_other() {
     let root = tempfile::tempdir().unwrap();

@@ -377,8 +377,8 @@ fn no_link_is_made_to_changed_bytes() {
     assert_eq!(inode(&first), inode(&link));
 }
 
-/// A repair does not give back bits of a mode that grant rights, and nobody is told of that for
-/// ever. A new bit is still a difference.
+/// A repair does not give back bits of a mode that grant rights, and verification does not report
+/// that they are missing. A bit that is new is still reported.
 #[test]
 fn bits_that_grant_rights_are_not_restored() {
     let root = scene(84);
