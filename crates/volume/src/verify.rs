@@ -317,8 +317,8 @@ impl VersionLook<'_> {
         })
     }
 
-    /// Whether the object has lost stages after `stage`: no part of them is found, and no hint says
-    /// that the object still waits for promotion.
+    /// Whether the object has lost stages after `stage`: no node can have a hint that the object
+    /// waits for promotion, all nodes answer, and none has a whole part of these stages.
     async fn has_lost_stages(&self, object: &ShardedObject, stage: usize) -> bool {
         let (cluster, ends) = (self.files.cluster, stage_ends(object.layout.code()));
         if stage == ends.len() || FolderHints::backlog(cluster).may_be_left(object.id).await {
