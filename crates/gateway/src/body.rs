@@ -199,7 +199,7 @@ pub struct Outgoing {
     left: u64,
 }
 
-/// A sink for a volume, at the other end of which are the bytes that go out.
+/// A sink that a volume writes to. The bytes that go out are taken from its other end.
 pub struct AnswerSink {
     line: Sender<Result<Bytes, Error>>,
     patience: Duration,
@@ -208,8 +208,8 @@ pub struct AnswerSink {
     last: Option<Bytes>,
 }
 
-/// Returns a sink for `length` bytes, and its other end. The sink fails if nothing is taken for so
-/// long.
+/// Returns a sink for `length` bytes, and its other end. The sink fails if nothing is taken for
+/// `patience`.
 pub fn line(length: u64, patience: Duration) -> (AnswerSink, Outgoing) {
     let (sender, line) = channel(AHEAD);
     (
@@ -219,8 +219,8 @@ pub fn line(length: u64, patience: Duration) -> (AnswerSink, Outgoing) {
 }
 
 impl AnswerSink {
-    /// Ends the bytes: with the last piece if they are right, otherwise with an error. If the other
-    /// end is gone, nobody wants to know.
+    /// Ends the bytes: with the last piece if they are right, otherwise with an error. Does not
+    /// fail if the other end is gone.
     pub async fn end(mut self, result: Result<(), Error>) {
         let last = match result {
             Ok(()) => self.last.take().map(Ok),

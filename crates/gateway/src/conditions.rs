@@ -104,9 +104,9 @@ impl Conditions {
     }
 }
 
-/// Whether an ETag is `wanted`, or one of a list is, which the adapter reads as a single ETag with
-/// quotes inside. If `is_strong`, those that are marked as weak do not count (RFC 9110, section
-/// 13.1.1).
+/// Whether `etag` is `wanted`, or is a list with `wanted` in it: the adapter reads a list as a
+/// single ETag with quotes inside. If `is_strong`, an ETag that is marked as weak does not count
+/// (RFC 9110, section 13.1.1).
 fn lists(etag: &ETag, wanted: &str, is_strong: bool) -> bool {
     let text = match etag {
         ETag::Strong(value) => format!("\"{value}\""),

@@ -8,10 +8,10 @@
 //! gateway has made since: it asks again about the names that changed. Changes that others made
 //! meanwhile may be missing.
 //!
-//! A client gets the keys that its own first page left, and those of no other list: they may have
-//! been listed before something that the client knows of. So the text with which a client asks for
-//! the next page names the list. If the client asks another gateway, or begins after a key of its
-//! own choice, the bucket is listed anew.
+//! A client gets only the keys that its own first page left. The keys of another list may have been
+//! listed before a change that the client knows of. So the text with which a client asks for the
+//! next page names the list. If the client asks another gateway, or begins after a key of its own
+//! choice, the bucket is listed anew.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;

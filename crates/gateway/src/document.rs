@@ -1,9 +1,9 @@
-//! Documents of XML in which control characters are told.
+//! XML documents that write control characters as numbers.
 //!
 //! Keys may have characters that XML 1.0 cannot hold, such as U+0001: a client would refuse the
-//! whole document. And it reads a carriage return as a line feed, which is another key. S3 writes
-//! such characters by their numbers, as `&#x1;`, which many clients read; listings with
-//! `encoding-type=url` have none of them.
+//! whole document. A client also reads a carriage return as a line feed, and so gets another key.
+//! S3 writes such characters by their numbers, as `&#x1;`, which many clients read; listings with
+//! `encoding-type=url` do not contain such characters.
 
 use http::Response;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};

@@ -255,16 +255,16 @@ impl Gateway {
     }
 }
 
-/// Returns how many of the wanted connections the process may have open. Twice as many files are
-/// asked for, since an answer opens files of folders.
+/// Returns how many connections the process may have open, at most `wanted`. Asks for two open
+/// files for each connection, because an answer opens files in folders.
 fn allowed_connections(wanted: NonZeroUsize) -> usize {
     let files = allow_open_files(wanted.get().saturating_mul(2));
     (files / 2).clamp(1, wanted.get())
 }
 
 /// Whether the next connection may be taken although this one was not. Systems report here whatever
-/// a connection met before it was taken, and a lack of memory or of open files. Only a place that
-/// takes no connections at all never will.
+/// happened to a connection before it was taken, and a lack of memory or of open files. The answer
+/// is no only if the listener cannot take connections at all.
 fn is_passing(error: &std::io::Error) -> bool {
     error.kind() != std::io::ErrorKind::InvalidInput
 }
@@ -323,8 +323,8 @@ impl Visit {
     }
 
     /// Waits until a connection ends. It takes no more requests when the gateway stops. If nothing
-    /// happens, the client is given up: it is told that the connection ends, which is broken off
-    /// if that takes long.
+    /// happens, the client is given up: it is told that the connection ends. If the end takes long,
+    /// the connection is broken off.
     async fn patiently(
         &self,
         connection: impl GracefulConnection<Error = HyperError>,

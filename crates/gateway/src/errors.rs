@@ -36,8 +36,8 @@ pub fn is_overtaken(error: &S3Error) -> bool {
     *error.code() == S3ErrorCode::OperationAborted
 }
 
-/// Tries something again if others have changed meanwhile what it is about: the next try sees what
-/// is there then.
+/// Calls `act` again if others have changed meanwhile what it works on: the next call sees the new
+/// state.
 pub async fn unless_overtaken<T, F: Future<Output = S3Result<T>>>(
     mut act: impl FnMut() -> F,
 ) -> S3Result<T> {

@@ -21,7 +21,7 @@ pub const TAGS: &str = "tags";
 /// `FULL_OBJECT`.
 pub const CHECKSUM_TYPE: &str = "checksum-type";
 const EXPIRES: &str = "expires";
-/// The type of content that S3 states for an object of which none is known.
+/// The type of content that S3 states for an object of unknown type.
 pub const UNKNOWN_TYPE: &str = "binary/octet-stream";
 /// Begins the notes of the user's metadata.
 const META: &str = "x-amz-meta-";
@@ -136,8 +136,8 @@ macro_rules! answer_checksums {
 pub(crate) use {answer_checksums, answer_headers, answer_whole, kept_headers};
 
 impl KeptHeaders {
-    /// Leaves out what no header can hold, such as a type of content with a line feed that another
-    /// program has noted. (The adapter encodes the values of metadata.)
+    /// Leaves out texts and names that a header cannot hold. Another program may have noted them: a
+    /// type of content with a line feed, for example. (The adapter encodes the values of metadata.)
     pub fn tellable(self) -> Self {
         let tellable =
             |text: Option<String>| text.filter(|text| HeaderValue::from_str(text).is_ok());

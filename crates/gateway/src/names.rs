@@ -10,8 +10,8 @@
 //! | one that begins with `%` | the same with `%25` for this `%` |
 //! | any other | as it is |
 //!
-//! The command escapes nothing. If an object has a name that no key is escaped to, as `a/%b`, the
-//! same text is its key, which is looked for under both names.
+//! The command escapes nothing. If an object has a name that no key is escaped to, such as `a/%b`,
+//! the same text is its key. Such a key is looked for under both names.
 //!
 //! The name of the empty key, which no object can have, stands for the bucket: it is there if the
 //! bucket was made and not deleted.

@@ -497,7 +497,8 @@ fn unsatisfiable(length: u64) -> S3Error {
     error
 }
 
-/// Whether the object is the one of which a reader has a part already, as `If-Range` tells it.
+/// Whether the object is still the one that a reader has a part of already: `If-Range`, if there is
+/// one, states its time or its ETag.
 fn is_current(if_range: Option<&HeaderValue>, facts: &ObjectFacts) -> bool {
     let Some(text) = if_range.map(|text| text.to_str().unwrap_or_default()) else { return true };
     let date = Timestamp::parse(dto::TimestampFormat::HttpDate, text).ok();

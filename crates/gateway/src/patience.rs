@@ -23,7 +23,8 @@ use crate::held::held;
 /// How long a gateway waits for a client to send the next bytes, or to take some, unless it is told
 /// otherwise.
 pub const PATIENCE: Duration = Duration::from_secs(60);
-/// Bytes of a write that may be an answer to a ping of HTTP/2, which is no progress.
+/// Largest number of bytes of a write that does not count as progress, because it may only answer a
+/// ping of HTTP/2.
 const LIKE_A_PING: usize = 64;
 
 /// How long the client of a request may take nothing. It is among the extensions of the request.
@@ -61,7 +62,7 @@ impl Activity {
         RequestWork(Arc::clone(self))
     }
 
-    /// Waits until nothing has happened for so long.
+    /// Waits until nothing has happened for `patience`.
     pub async fn silent_for(&self, patience: Duration) {
         loop {
             let silence = match self.working.load(Ordering::Relaxed) {

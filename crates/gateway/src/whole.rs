@@ -55,8 +55,8 @@ impl StatedWhole {
         Ok(())
     }
 
-    /// Returns the checksum of the pieces in the same algorithm, and of the same kind, as a stated
-    /// one, if it follows from what is kept with them.
+    /// Returns the checksum of the pieces, with the algorithm and of the kind of the stated one, if
+    /// it can be computed from the checksums that are kept with them.
     fn found(&self, at: usize, stated: &str, pieces: &[&StoredPiece]) -> Option<String> {
         let kept = kept(at, pieces)?;
         let is_composite =

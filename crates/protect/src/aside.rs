@@ -1,8 +1,8 @@
 //! Copies of the files that a repair has replaced.
 //!
-//! A file whose time was kept may have been written on purpose: containers, mail boxes and trees
-//! whose times are all equal are. So the replaced file stays beside the new one, under a name like
-//! the names that repair gives to damaged shards:
+//! A file may have been changed on purpose although its time was kept, as happens in containers,
+//! mail boxes and trees whose times are all equal. So the replaced file stays beside the new one,
+//! under a name like the names that repair gives to damaged shards:
 //!
 //! `NAME.damaged-<8 hex of the protection's id>-<16 hex of a digest>`
 //!

@@ -302,7 +302,7 @@ impl Protection {
         let mut counts: Vec<usize> = folders.iter().map(there).collect();
         let mut chosen = 0;
         for missing in (0..=usize::from(index)).filter(|&at| layer.files[at].is_none()) {
-            // Of several such folders, it is the one in which the file was at first.
+            // Among several such folders, the one in which the file was at first is chosen.
             let inner = (0..folders.len()).map(|at| (missing + at) % folders.len());
             chosen = inner.min_by_key(|&at| counts[at]).unwrap_or(0);
             counts[chosen] += 1;
@@ -330,8 +330,8 @@ impl Protection {
         paths.find(|path| !is_other(path)).expect("a folder does not have all names")
     }
 
-    /// Removes the parity files that a killed process has left. While the folders are locked, it
-    /// looks again for what is left, because another process may be naming its files there. What
+    /// Removes the parity files that a killed process has left. It locks the folders and looks for
+    /// leftovers again, because another process may have been naming its files there. A file that
     /// cannot be removed stays, and the next command finds it.
     pub(crate) fn remove_left(&self) {
         if self.left.is_empty() {
@@ -418,7 +418,8 @@ impl Protection {
         found.filter(|path| *path != self.entries[number].path)
     }
 
-    /// Returns the path in the tree of what an entry is, or should be.
+    /// Returns the path at which an entry was found, if that differs from the recorded path, and
+    /// else the recorded path.
     pub(crate) fn path_now<'t>(&'t self, number: usize, tree: &'t Tree) -> &'t [u8] {
         self.renamed(number, tree).unwrap_or(&self.entries[number].path)
     }
@@ -564,8 +565,8 @@ pub fn has_parity(path: &Path) -> bool {
     }
 }
 
-/// Whether a path has parity, as [`has_parity`] says, or is a folder with parity files in it that
-/// have lost their names. To tell that, all files in it are opened.
+/// Whether a path has parity, as [`has_parity`] says, or is a folder of parity files that have lost
+/// their names. To find these, all files in the folder are opened.
 pub fn holds_parity(path: &Path) -> bool {
     has_parity(path) || parity_files_in(path).is_ok_and(|files| !files.is_empty())
 }
@@ -643,8 +644,8 @@ fn by_layer<'f>(files: &[&'f ParityFile]) -> Vec<Vec<&'f ParityFile>> {
 }
 
 /// Whether any file of a layer has its final name. All files are complete before the first of them
-/// gets it. Without such a name, another process may still be writing the layer, and may yet give
-/// it up, so nothing may depend on it.
+/// gets its final name. If no file has one, another process may still be writing the layer, and may
+/// yet give it up, so nothing may depend on it.
 fn is_published(files: &[&ParityFile]) -> bool {
     !files.iter().all(|file| has_temporary_name(&file.path))
 }
@@ -708,7 +709,7 @@ fn assemble(known: KnownProtection<'_>, root: PathBuf) -> Result<Protection> {
     })
 }
 
-/// Returns a header of each layer of which not all files exist yet.
+/// Returns one header for each layer that is unfinished, because some of its files do not exist.
 fn unfinished(files: &[&ParityFile]) -> Vec<Header> {
     let layers = by_layer(files).into_iter().filter(|layer| is_unfinished(layer));
     layers.map(|layer| layer[0].header.clone()).collect()

@@ -1,9 +1,10 @@
-//! How many blocks of which size a stream is cut into, and how many parity blocks it gets.
+//! The number and the size of the blocks that a stream is cut into, and the number of parity
+//! blocks.
 //!
 //! With P parity blocks, any P lost blocks can be repaired (see [`paritas::long::LongCode`]). Many
 //! small blocks are better for scattered damage, because each damaged byte costs a block. Few large
-//! ones have fewer checksums. So there are about a thousand parity blocks if each of them then has
-//! at least 4 KiB. With less parity, a block has 4 KiB. If there would be fewer than 256 parity
+//! blocks have fewer checksums. So there are about a thousand parity blocks if each of them then
+//! has at least 4 KiB. With less parity, a block has 4 KiB. If there would be fewer than 256 parity
 //! blocks of that size, a block has about a 256th of the parity, but never less than 512 bytes. A
 //! code has at most 65,536 blocks, so a low redundancy has fewer parity blocks.
 
@@ -69,7 +70,7 @@ impl Redundancy {
 
     /// Returns this redundancy, or a larger one if a stream of `length` bytes needs it so that
     /// `lost` bytes that follow one another can be repaired wherever they are. It is at most 100 %,
-    /// with which everything can be.
+    /// which is enough to repair the loss of everything.
     pub(crate) fn for_loss_of(self, lost: u64, length: u64) -> Self {
         // The lost bytes are parts of a block at both ends. Two blocks are at most a 128th of the
         // parity, or twice the smallest block, before it is rounded up.
@@ -255,7 +256,8 @@ mod tests {
         assert_eq!((usual.data, usual.parity, usual.block), (9_987, 999, 53_760));
     }
 
-    /// The parity is enough for the loss, and is no more than that, or than everything.
+    /// The parity is enough for the loss, and hardly more, unless even the smallest redundancy is
+    /// more.
     #[test]
     fn a_redundancy_may_be_chosen_for_a_loss() {
         for length in (9..46).map(|bits| (1_u64 << bits) / 7 * 13 + 1) {

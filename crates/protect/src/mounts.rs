@@ -31,8 +31,8 @@ impl Absence {
     }
 }
 
-/// Returns the folders at which other file systems were mounted, and where nothing of what was
-/// protected there is found now.
+/// Returns the folders at which other file systems were mounted, if nothing that was protected
+/// there is found now.
 pub(crate) fn absent<'p>(protection: &'p Protection, tree: &Tree) -> Vec<(&'p [u8], Absence)> {
     let mounts = protection.settings.mounts.iter().map(|mount| mount.as_slice());
     mounts.filter_map(|mount| Some((mount, absence(protection, tree, mount)?))).collect()

@@ -135,9 +135,9 @@ impl ParityFile {
     }
 }
 
-/// Whether a file of `length` bytes that is not recognised is what is left of the parity file that
-/// `header` describes: it has an intact block or catalogue piece of that, or it has its length and
-/// nothing but zeros. One intact block proves it, because checksums begin with the id of the layer.
+/// Whether an unrecognised file of `length` bytes is a remnant of the parity file that `header`
+/// describes: it has an intact block or catalogue piece of that file, or has the same length and
+/// only zeros. One intact block proves it, because checksums begin with the id of the layer.
 pub(crate) fn is_remnant(path: &Path, length: u64, header: &Header) -> bool {
     let (path, header) = (path.to_owned(), header.clone());
     let file = ParityFile { path, header, length, has_ends: false };

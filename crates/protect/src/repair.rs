@@ -110,7 +110,7 @@ pub struct RepairReport {
     pub moved_back: Vec<(PathBuf, PathBuf)>,
     /// Parity files that were written anew.
     pub parity: Vec<PathBuf>,
-    /// What would be written to which disk, if nothing was written because the job says so.
+    /// What the repair would write to each disk, if the job says that nothing is to be written.
     pub disks: Vec<DiskNeed>,
     /// What was replaced: the path that it had, and the one that it has now.
     pub kept: Vec<(PathBuf, PathBuf)>,
@@ -247,8 +247,8 @@ fn entries_to_restore(protection: &Protection, job: &RepairJob, evidence: &Evide
     }
 }
 
-/// Adds the files of hard links, which are made as further names of these files. In another folder
-/// none of them is there.
+/// Adds the files that hard links name. A link is made as a further name of its file, but in
+/// another folder none of these files exists.
 fn with_linked_files(protection: &Protection, wanted: Vec<usize>) -> Vec<usize> {
     let files = wanted.iter().filter_map(|&number| match &protection.entries[number].kind {
         EntryKind::HardLink { target } => protection.entry_at(target),
@@ -257,8 +257,8 @@ fn with_linked_files(protection: &Protection, wanted: Vec<usize>) -> Vec<usize> 
     files.chain(wanted.iter().copied()).collect::<BTreeSet<usize>>().into_iter().collect()
 }
 
-/// Returns the entries of all parts that are to be restored. `is_elsewhere` tells of what has moved
-/// whether it is a folder that lies somewhere else.
+/// Returns the entries of all parts that are to be restored. For an entry that has moved,
+/// `is_elsewhere` tells whether it is a folder that lies somewhere else.
 fn wanted(
     job: &RepairJob,
     evidence: &Evidence,
@@ -298,8 +298,8 @@ fn in_part(protection: &Protection, evidence: &Evidence, wanted: Vec<usize>) -> 
     all.into_iter().collect()
 }
 
-/// Splits entries into those that can be restored, and those that need the blocks of layers that
-/// are short of blocks.
+/// Splits `wanted` into the entries that can be restored, and the lost ones, which need parity of
+/// the layers in `short`: these have too few blocks.
 fn split(
     protection: &Protection,
     evidence: &Evidence,
@@ -397,9 +397,9 @@ impl<'a> RepairRun<'a> {
         Ok(())
     }
 
-    /// Notes the files whose disk has no room for all that is to be restored there, each disk by
-    /// itself, the layers whose parity has no room, and the files that have none to be copied back.
-    /// None of these are written.
+    /// Notes what is not written for lack of room: on each disk by itself, the files, if it has no
+    /// room for all that is to be restored there; the layers whose parity has no room; and the
+    /// files that have no room to be copied back.
     fn expect_space(&mut self, wanted: &[usize], report: &mut RepairReport) -> Result<()> {
         let mut room = Room::default();
         let needs =

@@ -76,7 +76,7 @@ pub(crate) struct Complete<'t> {
     is_hidden: bool,
 }
 
-/// What has a name that is restored, as it was when that was read.
+/// The thing that has the name of something to restore, as it was when it was looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Seen {
     /// Its time of change. It may be replaced while it has this time.
@@ -132,8 +132,8 @@ impl RestoreTree {
         }
     }
 
-    /// Returns the error for something that cannot be restored at a path, because a folder is
-    /// there, or something that is no folder is there or on the way.
+    /// Returns the error for a path at which something is in the way: something other than a folder
+    /// at the path or above it, or else a folder at the path.
     fn in_the_way(&self, path: &[u8]) -> Error {
         let mut on_the_way = above(path).chain([path]).map(|path| self.path_of(path));
         let is_no_folder =
@@ -142,8 +142,8 @@ impl RestoreTree {
         Error::failed(format!("{} is in the way: move it away", shown(&obstacle)))
     }
 
-    /// Expects that nothing is in the way of what is to be restored at a path. A file or a link
-    /// there is no obstacle to another one.
+    /// Expects that nothing is in the way at a path. A folder may take the place of a folder, and a
+    /// file or a link that of a file or a link.
     ///
     /// # Errors
     /// As the restoring itself ([`ErrorKind::Io`]).
@@ -201,7 +201,7 @@ impl RestoreTree {
     }
 
     /// Makes all names durable that were given since the last time, if this is wanted. Returns the
-    /// folders of which the system refuses it.
+    /// folders that the system cannot sync, with its errors.
     pub fn sync_names(&self) -> Vec<(Vec<u8>, Error)> {
         let sync = |folder: &Vec<u8>| self.inner(folder)?.sync();
         let failed = |folder: Vec<u8>| {
@@ -343,8 +343,9 @@ impl RestoreTree {
         }
     }
 
-    /// Gives what is about to be replaced another name: a second one, so that it has its own until
-    /// the new file takes that, or where it cannot have two, the only one.
+    /// Gives another name to a file that is about to be replaced. It is a second name, so that the
+    /// file keeps its own until the new file takes that. A file that cannot have two names is
+    /// renamed.
     fn keep(&self, folder: &Folder, name: &[u8], place: &Path, now: &Metadata) -> io::Result<()> {
         let copy =
             aside::give_name(&self.id, name, now, |copy| match folder.link(folder, name, copy) {
@@ -564,7 +565,7 @@ impl Drop for Restoring<'_> {
 }
 
 /// Whether an error says that a file cannot have one more name: its file system has no hard links,
-/// it has as many names as that allows (NTFS: 1,024), or the name is on another disk.
+/// the file has the most names that are allowed (NTFS: 1,024), or the new name is on another disk.
 fn is_not_linkable(error: &io::Error) -> bool {
     let kinds = [io::ErrorKind::TooManyLinks, io::ErrorKind::CrossesDevices];
     is_refusal(error) || kinds.contains(&error.kind())
@@ -578,7 +579,7 @@ fn hide(file: &File) -> io::Result<()> {
     }
 }
 
-/// Returns the error that something has the name of what is restored, and may not be replaced.
+/// Returns the error for something at `place` that a restored file may not replace.
 fn stays(place: &Path, why: &str) -> Error {
     Error::busy(format!("{} {why}", shown(place)))
 }
@@ -635,8 +636,8 @@ mod tests {
         assert!(target.refused().links);
     }
 
-    /// A file that has as many names as its file system allows is renamed where it gives way to a
-    /// restored one, and copied where it is to have one more name.
+    /// A file with the most names that its file system allows is renamed to give way to a restored
+    /// file, and copied where it should get one more name.
     #[cfg(target_os = "linux")]
     #[test]
     fn a_file_with_too_many_names_is_renamed_or_copied() {

@@ -35,8 +35,8 @@ const MOST: usize = 1 << 20;
 /// States that a file had the right bytes when it had a change time.
 pub(crate) type Mark = [u8; 16];
 
-/// Returns the mark of a protected file, if it has the change time `changed`. Anything but a file
-/// has none.
+/// Returns the mark of a protected file, if it has the change time `changed`. Only files have
+/// marks.
 pub(crate) fn mark(
     protection: &Protection,
     entry: &ProtectedEntry,

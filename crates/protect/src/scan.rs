@@ -1,11 +1,11 @@
 //! Finding bytes that still exist, but have moved.
 //!
-//! A missing file is looked for by size and digest among the files that are not protected, and any
-//! file among those that a killed repair has left. A lost block is looked for by its checksum at
-//! every byte of all these, and of the files that are damaged or changed, because bytes that were
-//! inserted or removed in front of a block have moved it. The checksum rolls over the file: a CRC
-//! is linear, so one table takes out the byte that leaves the window, and another brings in the
-//! byte that enters it.
+//! A missing file is looked for, by size and digest, among the files that are not protected.
+//! Missing, damaged and changed files are also looked for among the files that a killed repair has
+//! left. A lost block is looked for by its checksum at every byte of all these files, and of the
+//! damaged or changed ones, because bytes that were inserted or removed in front of a block have
+//! moved it. The checksum rolls over the file: a CRC is linear, so one table takes out the byte
+//! that leaves the window, and another brings in the byte that enters it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::fs::Metadata;
@@ -24,16 +24,16 @@ use crate::tree::{FoundKind, Links, Tree, map_in_threads};
 
 /// Number of bytes that are read at once.
 const STEP: usize = 1 << 20;
-/// Largest size in bytes of blocks of which a thread has whole windows in memory. Of larger blocks
-/// it has [`STEP`] bytes at either end.
+/// Largest size in bytes of a block for which a thread holds whole windows in memory. For a larger
+/// block, it holds [`STEP`] bytes at either end of the window.
 const MOST_IN_MEMORY: usize = 16 << 20;
 /// Largest number of bytes that all threads together have in memory. One thread works in any case.
 const MOST_WINDOWS: u64 = 1 << 30;
 /// The polynomial of CRC-64/NVME, reflected.
 const POLYNOMIAL: u64 = 0x9a6c_9329_ac4b_c9b5;
 
-/// Looks for missing files under other names, and for all files among those that a killed repair
-/// has left, and among copies in place of hard links.
+/// Looks for missing files under other names. Looks for missing, damaged and changed files among
+/// those that a killed repair has left, and among copies in place of hard links.
 pub(crate) fn find_moved(protection: &Protection, evidence: &mut Evidence, threads: usize) {
     let is_missing = |state: &FileState| *state == FileState::Missing;
     let is_lost =
@@ -408,8 +408,9 @@ impl WantedBlocks {
         }
     }
 
-    /// Does what [`WantedBlocks::search_in_windows`] does with little memory, whatever the size of
-    /// a block is: the bytes that leave the window and those that enter it are read at two places.
+    /// Does what [`WantedBlocks::search_in_windows`] does, but takes little memory for blocks of
+    /// any size: it reads the file at two places, where bytes leave the window and where bytes
+    /// enter it.
     fn search_in_parts(&self, source: &PieceFile, mut tell: impl FnMut(u64, u64)) {
         let block = self.block as u64;
         let [mut leaving, mut entering] = [0, 0].map(|_| FileBytes::of(source));

@@ -48,7 +48,8 @@ impl<'p> ChangeTimes<'p> {
         times
     }
 
-    /// Whether nothing speaks against the times, although perhaps no file has one.
+    /// Whether at least as many files have kept their times as have new ones. This is also true if
+    /// no file has a known time.
     pub fn may_tell(&self) -> bool {
         self.kept >= self.new
     }
@@ -59,8 +60,8 @@ impl<'p> ChangeTimes<'p> {
         self.tell() && self.is_new(entry, changed)
     }
 
-    /// Whether a file has a time at which its bytes may have been others, whatever the times of the
-    /// other files say.
+    /// Whether a file has another time than those at which its bytes were right, whatever the times
+    /// of the other files say.
     pub fn is_new(&self, entry: &ProtectedEntry, changed: Option<Timestamp>) -> bool {
         self.has_its_time(entry, changed) == Some(false)
     }

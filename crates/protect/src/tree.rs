@@ -207,23 +207,23 @@ impl Tree {
             .collect();
     }
 
-    /// Returns what was found at the path with this number among those that were matched.
+    /// Returns what was matched with the path of this number.
     pub fn of(&self, number: usize) -> Option<&FoundEntry> {
         self.places[number].map(|place| &self.found[place])
     }
 
-    /// Takes what has this index in `found` for what was looked for at the path with this number.
+    /// Matches the path of a number with what is at index `place` of `found`.
     pub fn match_with(&mut self, number: usize, place: usize) {
         self.places[number] = Some(place);
         self.numbers[place] = Some(number);
     }
 
-    /// Returns the number of the path that was matched with what has this index in `found`.
+    /// Returns the number of the path that was matched with what is at index `place` of `found`.
     pub fn number_of(&self, place: usize) -> Option<usize> {
         self.numbers[place]
     }
 
-    /// Returns the indices in `found` of what lies directly in a folder.
+    /// Returns the indices in `found` of the things directly in a folder.
     pub fn places_in(&self, folder: &[u8]) -> impl Iterator<Item = usize> {
         let below = joined(folder, b"");
         let first = self.found.partition_point(|found| found.path < below);
@@ -574,7 +574,8 @@ impl<'a> TreeWalk<'a> {
     }
 }
 
-/// Returns why something is left out that has the name of the folder for parity, and is none.
+/// Returns the reason for leaving out something that has the name of the folder for parity, but is
+/// not a folder.
 fn named_like_parity(entry: &fs::DirEntry) -> Skipped {
     let reason = "its name is that of a folder for parity; rename it to protect it";
     Skipped { path: entry.path(), reason: reason.to_owned() }

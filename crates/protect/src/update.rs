@@ -54,8 +54,8 @@ const MOST_LAYERS: usize = 8;
 #[non_exhaustive]
 pub struct UpdateJob {
     /// Whether every file is read and compared by its digest. Otherwise files that have the right
-    /// size and times count as unchanged; files of which the system's time of change (ctime) alone
-    /// is new are read.
+    /// size and times count as unchanged, but a file is read if its ctime, the time of change that
+    /// the system sets, is new.
     pub checksum: bool,
     /// Whether everything is made anew, whatever has changed.
     pub anew: bool,
@@ -326,8 +326,8 @@ fn is_there(protection: &Protection, start: &[u8]) -> bool {
     path_in(&protection.root, start).symlink_metadata().is_ok()
 }
 
-/// Whether no layer can be added: one is unreadable, and a new layer would not list it, or there
-/// are as many as a catalogue may list.
+/// Whether no layer can be added: a layer is unreadable, so that a new one would not list it, or
+/// there are already the most layers that a catalogue may list.
 fn is_full(protection: &Protection) -> bool {
     protection.unreadable_layers > 0 || protection.layers.len() >= MOST_OLDER
 }

@@ -1,9 +1,9 @@
 //! Finding out what is damaged, and whether it can be repaired.
 //!
-//! Every file is read once and compared by its digest, every parity block by its checksum. Where a
-//! file is not what it was, the checksums of its blocks say which bytes are damaged. Missing files
-//! are looked for among those that are new, and lost blocks in files that are damaged or new (see
-//! `scan.rs`). Each parity block at hand repairs any one lost block, so the verdict is exact.
+//! Every file is read once and compared by its digest, every parity block by its checksum. If a
+//! file differs from its digest, the checksums of its blocks say which bytes are damaged. Missing
+//! files are looked for among new files, and lost blocks in damaged and new files (see `scan.rs`).
+//! Each parity block at hand repairs any one lost block, so the verdict is exact.
 
 mod part;
 mod report;
@@ -45,8 +45,8 @@ const ROUND: u64 = 1 << 30;
 #[non_exhaustive]
 pub struct VerifyOptions {
     /// Whether the bytes of files are not read. Then files with the right size and times count as
-    /// intact, and so do parity files with the right header, trailer and length. Files of which the
-    /// system's time of change (ctime) alone is new are read.
+    /// intact, and so do parity files with the right header, trailer and length. A file is read all
+    /// the same if its ctime, the time of change that the system sets, is new.
     pub quick: bool,
     /// Whether files are read from the disk, even if the system has them in memory.
     pub from_disk: bool,
@@ -462,9 +462,9 @@ impl Examination<'_> {
         })
     }
 
-    /// Reads the files that have the right size and time, but a new time of the system's own,
-    /// although otherwise nothing is read: a program may have written them, and set their time
-    /// back. Returns the numbers of those that have other bytes.
+    /// Reads the files that have the right size and time, but a new ctime, although a quick
+    /// verification reads no others: a program may have written to them, and set their time back.
+    /// Returns the numbers of the files whose bytes differ.
     fn compare_touched(
         &self,
         tree: &Tree,
@@ -616,8 +616,9 @@ fn set_unreadable(protection: &Protection, tree: &Tree, states: &mut BTreeMap<us
     }
 }
 
-/// Marks things that only seem to be missing as unreadable, because their disk is not mounted. If
-/// such a thing was moved to another place in the tree, it has been found there.
+/// Marks missing entries as unreadable if their disk is not mounted, because they only seem to be
+/// missing. An entry that was moved to another place in the tree has been found there, and is left
+/// alone.
 fn set_absent(protection: &Protection, evidence: &mut Evidence) {
     // What was on a disk that is there and empty is missing: perhaps the disk is a new one.
     let absent = mounts::absent(protection, &evidence.tree).into_iter();

@@ -45,7 +45,7 @@ pub(crate) enum VersionOrigin {
         /// The upload that has stored the pieces of its object, if that is in pieces.
         upload: Option<String>,
     },
-    /// Some nodes have manifests, and none of these says that it is a version of this name.
+    /// Some nodes have manifests, but no manifest says that it is a version of this name.
     Foreign,
     /// No node has a manifest any more.
     Gone,

@@ -95,8 +95,8 @@ impl<'a> FindJob<'a> {
         }
     }
 
-    /// Reads the manifest from one of the nodes that are known to have it. If it can be read from
-    /// none of them, asks the nodes that the survey did not wait for.
+    /// Reads the manifest from the nodes that are known to have it, one at a time. If all of them
+    /// fail, asks the other nodes, because the survey may not have waited for them.
     async fn read_manifest(&self, survey: &mut SurveyFinding) -> Option<ManifestFile> {
         let SurveyFinding { listed, holders, flaws, .. } = survey;
         let others = self.files.cluster.nodes().filter(|node| !holders.contains(node));

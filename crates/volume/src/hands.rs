@@ -97,7 +97,7 @@ pub(crate) enum ActionFinding {
     /// A shard that was checked: its number of bytes if it is whole, or what is wrong with it.
     Check(usize, Result<u64>),
     Done,
-    /// Another node's failure is the reason, and is told as that node's.
+    /// The action was not done because another node failed. The failure is reported for that node.
     NotDone,
 }
 

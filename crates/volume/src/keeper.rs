@@ -97,7 +97,7 @@ impl Keeper<'_> {
         self.note("scrubbing", scrubbed);
     }
 
-    /// Whether the last full pass ended so long ago, or another one has begun.
+    /// Whether the last full pass ended at least `every` ago, or another pass has begun.
     async fn is_due(&self, every: Duration) -> bool {
         let status = self.volume.scrub_status().await;
         let last = status.last.as_ref().map_or(0, |pass| pass.ended);

@@ -129,8 +129,8 @@ impl<'a> ListJob<'a> {
         Ok(Listing { objects: objects.collect(), flaws: found.flaws, is_sure })
     }
 
-    /// Whether there is an object other than `except`. Mostly the first names that a node lists
-    /// tell. If none of their objects is found, everything is listed.
+    /// Whether there is an object other than `except`. The first names that a node lists usually
+    /// decide this. If no object with one of these names is found, everything is listed.
     pub async fn finds_any(self, except: Option<&ObjectName>) -> Result<bool> {
         let nodes: Vec<NodeIndex> = self.cluster.nodes().collect();
         let first = |node| self.first_names(node, except);

@@ -97,8 +97,8 @@ pub struct PutReport {
     /// Whether repair must still act: parts or manifests are not where they belong, or older
     /// versions remain.
     pub is_owed: bool,
-    /// Number of nodes that may be lost before a repair, whichever they are, besides those that
-    /// failed.
+    /// Number of further nodes that may be lost before a repair, whichever they are. Nodes that
+    /// failed during the put do not count among them.
     pub spare: usize,
     /// What went wrong on nodes.
     pub flaws: Vec<Flaw>,
@@ -250,7 +250,8 @@ impl<'a> PutJob<'a> {
         let nodes = holders.into_iter().map(|node| cluster.node_name(node).to_owned()).collect();
         let (digest, created, replaced) = (hands.digest(), hands.created, hands.name.replaced());
         let flaws = hands.name.log.flaws;
-        // Without these nodes, as many others may fall silent until readers are no longer sure.
+        // Readers stay sure while at most `tolerance` nodes are silent. The failed nodes count
+        // among these.
         let failed: BTreeSet<&str> = flaws.iter().map(|flaw| &*flaw.node).collect();
         let spare = spare.min(cluster.tolerance().saturating_sub(failed.len()));
         PutReport { listed, digest, created, nodes, is_inline, is_owed, spare, flaws, replaced }

@@ -179,7 +179,7 @@ impl RepairRest<'_> {
             true => FolderHints::owed(cluster).leave(self.id, name).await,
             false => FolderHints::owed(cluster).remove(self.id).await,
         }
-        // Damage that made the object lost may be one that only a deep look finds.
+        // Perhaps only a deep repair finds the damage that made the object lost.
         if self.is_deep {
             FolderHints::lost(cluster).remove(self.id).await;
         }

@@ -61,8 +61,8 @@ impl Shortened<'_> {
         self.paths.keys().filter_map(|path| Some((path.clone(), texts.name(path)?))).collect()
     }
 
-    /// Reads the name that stands at a path from one of the manifests there. If those that a
-    /// listing showed are gone, a newer version has replaced them since.
+    /// Reads the name that stands at a path from one of the manifests there. If the listed
+    /// manifests are gone, a newer version has replaced them, so the folder is listed again.
     async fn name_at(&self, path: &str) -> Result<ObjectName> {
         let versions = &self.paths[path];
         let mut failure = Error::new(ErrorKind::Io, format!("there is no manifest at {path}"));

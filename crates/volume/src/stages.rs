@@ -47,8 +47,8 @@ pub(crate) fn losses_at(code: &Code, stage: u8, nodes: usize, serving: usize) ->
 /// possible.
 ///
 /// # Errors
-/// If more is stated than is possible. Were it taken for less, another code could raise it again
-/// unnoticed.
+/// If `stated` is more than is possible. If it were silently lowered, another code could raise it
+/// again unnoticed.
 pub(crate) fn allowed_losses(
     code: &Code,
     stated: Option<usize>,
@@ -68,9 +68,9 @@ pub(crate) fn allowed_losses(
     }
 }
 
-/// Returns how many shards may be lost in a stage of a code, whichever they are. For an LT code it
-/// is the largest number for which all tried losses are tolerable, if that leaves
-/// [`LT_HUNDREDTHS`] of k blocks.
+/// Returns how many shards may be lost in a stage of a code, whichever they are. For an LT code, it
+/// is the largest number for which all tried losses are tolerable, but never so large that fewer
+/// than [`LT_HUNDREDTHS`] hundredths of k blocks remain.
 pub(crate) fn shard_tolerance(code: &Code, stage: u8) -> usize {
     let Some(graph) = code.graph() else { return code.tolerance_at(stage) };
     let enough = graph.data() * LT_HUNDREDTHS / 100;
@@ -92,8 +92,8 @@ mod tests {
 
     use super::*;
 
-    /// What a volume says may be lost must be so for each set of nodes, also for graphs of few
-    /// blocks.
+    /// The number of nodes that may be lost must be right for each set of nodes, also for graphs of
+    /// few blocks.
     #[test]
     fn what_lt_codes_tolerate_is_tried() {
         for (spec, tolerated) in [

@@ -22,8 +22,8 @@ pub struct VolumeStatus {
     pub tolerance: usize,
     /// The objects with misplaced files.
     pub owed: Waiting,
-    /// The objects of which too few shards were whole when a repair looked. A deep repair that
-    /// makes an object whole takes it off this list.
+    /// The objects that had too few whole shards when a repair looked. A deep repair that makes an
+    /// object whole takes it off this list.
     pub lost: Waiting,
     /// The objects that wait for a later stage of their code.
     pub backlog: Waiting,

@@ -12,19 +12,20 @@
 //!
 //! A part may be stored several times. Each time, it becomes a piece of its own, whose number
 //! begins with that of the part: a slow client that stores a part once more does not replace a
-//! piece that an object has by then. Who stores a piece looks for the record at the end, and
-//! removes the piece if the upload is complete without it, or was given up.
+//! piece that an object has by then. A client that stores a piece looks for the record at the end,
+//! and removes the piece if the upload is complete without it, or was given up.
 //!
 //! The record says whether the upload is *over*: complete, or given up. It never goes back, and is
-//! removed last, after the pieces. Who completes an upload raises a flag, which is a small object,
-//! and then looks whether the upload is over; who gives it up writes that into the record, and then
-//! looks for flags. So at least one of them sees the other, and stops, before the manifest is
-//! written and before pieces are removed. Who finds such a record first makes sure that it is
-//! settled.
+//! removed last, after the pieces. A client that completes an upload raises a flag, which is a
+//! small object, and then looks whether the upload is over. A client that gives it up writes that
+//! into the record, and then looks for flags. So at least one of them sees the other, and stops,
+//! before the manifest is written and before pieces are removed. Before a client relies on a record
+//! that says that the upload is over, it makes sure that this record is settled.
 //!
-//! Who has completed an upload lowers the flag, unless the outcome is open: then a node may have a
-//! manifest that others will carry through. The flag of such a client, or of one that was killed,
-//! counts for a day; a client writes no manifest more than 12 hours after it began.
+//! After completing an upload, the client lowers the flag, unless the outcome is open: then a node
+//! may have a manifest that others will carry through. A flag that stays, for this reason or
+//! because the client was killed, counts for a day; a client writes no manifest more than 12 hours
+//! after it began.
 //!
 //! A piece is removed only if the upload is over, no flag counts, and no version lists the piece
 //! that counts or may come to count: the greatest settled version of the name and all greater ones.
@@ -55,8 +56,9 @@ use crate::put::{FailedPut, PutJob, PutOptions, PutReport, RemoveJob};
 
 /// Seconds after which an unfinished upload is given up, since its last piece.
 const WEEK: u64 = 7 * 24 * 3600;
-/// Seconds after which pieces without a record go, and for which the flag of somebody who completes
-/// an upload counts. The manifest is written within 12 hours, so clocks may differ by half a day.
+/// Seconds after which pieces without a record are removed. The flag of a client that completes an
+/// upload counts for the same time. The manifest is written within 12 hours, so clocks may differ
+/// by half a day.
 const DAY: u64 = 24 * 3600;
 /// Number of bits of a piece's number that follow the number of the part, and how many of them are
 /// random.
@@ -255,7 +257,7 @@ impl<'v> UploadsJob<'v> {
     }
 
     /// Returns all uploads whose records have names that begin with `prefix`. A record that cannot
-    /// be read keeps nobody from the others.
+    /// be read does not keep the others from being returned.
     async fn recorded(self, prefix: &str) -> Result<RecordedUploads<'v>> {
         let names = list(self.cluster, prefix).await?.into_keys();
         let ids: Vec<String> = names
@@ -342,8 +344,8 @@ impl<'v> UploadsJob<'v> {
     }
 
     /// Removes the pieces of uploads without a record, if all nodes say that no object has them.
-    /// Clients leave such pieces that are killed while they store a part late. The record of an
-    /// upload whose object has its pieces is written anew.
+    /// Clients leave such pieces behind if they are killed while they store a part late. The record
+    /// of an upload whose object has its pieces is written anew.
     async fn collect_unrecorded(self, ids: Vec<String>) -> Result<usize> {
         if ids.is_empty() {
             return Ok(0);
@@ -506,7 +508,7 @@ impl Upload<'_> {
     }
 
     /// Returns the pieces that are stored, by part. A part that was stored several times has
-    /// several pieces, of which the last one is the newest.
+    /// several pieces, the newest one last.
     ///
     /// # Errors
     /// As [`crate::Volume::list`] and [`crate::Volume::find`].
@@ -702,9 +704,10 @@ impl Upload<'_> {
 
     /// Looks which pieces are used.
     ///
-    /// The answer is certain if all nodes have answered. Without flags, it is so if enough nodes
-    /// have answered and they show a settled version, or none at all: then each version that was
-    /// ever written of this upload was settled, and is seen unless another one has replaced it.
+    /// The answer is certain if all nodes have answered. Without flags, it is also certain if
+    /// enough nodes have answered and they show a settled version, or no version at all: then each
+    /// version that was ever written of this upload was settled, and is seen unless another one has
+    /// replaced it.
     async fn look(&self, flags: &Flags) -> Result<PieceUse> {
         let (hands, get) = survey(self.cluster, &self.name, !flags.names.is_empty()).await;
         let view = get.view();
@@ -727,8 +730,8 @@ impl Upload<'_> {
     }
 }
 
-/// Surveys a name. All nodes are asked if `asks_everyone`, or if those that answer first do not
-/// show that the greatest version is settled.
+/// Surveys a name. Asks all nodes if `asks_everyone`, or if the first answers do not show that the
+/// greatest version is settled.
 async fn survey<'a>(
     cluster: &'a Cluster,
     name: &'a ObjectName,

@@ -43,7 +43,7 @@ pub struct Verdict {
     pub stage: u8,
     /// Number of stages of its code.
     pub stages: u8,
-    /// The shards of which no node has a whole copy.
+    /// The shards without a whole copy on any node.
     pub missing: Vec<usize>,
     /// Number of further nodes that may be lost, whichever they are. It is 0 if the object cannot
     /// be decoded from what was found.
@@ -98,7 +98,7 @@ impl VerifyJob<'_> {
             let look = VersionLook { files, object: &object, is_deep, log: NameLog::default() };
             let verdict = look.run(None).await?;
             let verdict = self.add_pieces(verdict, &object).await?;
-            // What is missing of a version that was replaced or removed meanwhile is not lost.
+            // If the version was replaced or removed meanwhile, what is missing of it is not lost.
             if verdict.state == State::Intact || !is_replaced(files, verdict.listed.version).await.0
             {
                 return Ok(verdict);
@@ -107,8 +107,8 @@ impl VerifyJob<'_> {
         Err(replaced(name))
     }
 
-    /// Judges a name that has no object, as `absent` says. Only files that do not belong there are
-    /// told of and, if the job is deep, damaged marks of the name's removal.
+    /// Judges a name that has no object, as `absent` says. Reports only files that do not belong
+    /// there and, if the job is deep, damaged marks of the name's removal.
     async fn without_object(self, absent: Error) -> Result<Verdict> {
         let files = NameFiles { cluster: self.cluster, name: self.name };
         if !files.strangers().is_empty() {
@@ -317,8 +317,8 @@ impl VersionLook<'_> {
         })
     }
 
-    /// Whether the object had later stages than one of which parts were found: it does not wait for
-    /// them.
+    /// Whether the object has lost stages after `stage`: no node can have a hint that the object
+    /// waits for promotion, all nodes answer, and none has a whole part of these stages.
     async fn has_lost_stages(&self, object: &ShardedObject, stage: usize) -> bool {
         let (cluster, ends) = (self.files.cluster, stage_ends(object.layout.code()));
         if stage == ends.len() || FolderHints::backlog(cluster).may_be_left(object.id).await {
@@ -366,8 +366,8 @@ impl VersionLook<'_> {
         })
     }
 
-    /// Returns the state of an object of which too few shards are whole: it may still be readable
-    /// block by block. If reading fails for a reason other than its blocks, the state is unknown.
+    /// Returns the state of an object with too few whole shards: it may still be readable block by
+    /// block. If reading fails for a reason other than its blocks, the state is unknown.
     ///
     /// # Errors
     /// If too little memory is allowed to read it.
@@ -387,7 +387,7 @@ impl VersionLook<'_> {
 struct FoundParts {
     /// The stage that the object is in, or that was begun.
     stage: usize,
-    /// The parts up to this stage of which no node has a whole copy.
+    /// The parts up to this stage without a whole copy on any node.
     missing: Vec<usize>,
     /// For each part up to this stage that is whole, its shard and one node that has it.
     places: BTreeSet<(usize, NodeIndex)>,

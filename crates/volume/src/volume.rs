@@ -43,8 +43,8 @@ use crate::status::{StatusJob, VolumeStatus};
 use crate::upload::{Upload, UploadsJob};
 use crate::verify::{Verdict, VerifyJob, most_urgent_first};
 
-/// Number of files that a node may list for each name of which it would otherwise be asked. Listing
-/// a folder takes as long as listing some hundred files in one.
+/// Largest number of files that a node may list, for each name that it would otherwise be asked
+/// about. Listing one more folder takes as long as listing some hundred files of a folder.
 const LISTED_FOR_ONE: usize = 100;
 
 /// A volume in use.

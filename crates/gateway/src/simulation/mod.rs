@@ -5,12 +5,12 @@
 //! wrong. They look after the volume, too, as `paritas serve` does. Clients send requests of HTTP
 //! to either of them, and some go before the answer comes. When a gateway is killed, the clients go
 //! on with the other one, and another process takes its place. Nodes do what they do in the
-//! simulation of volumes ([`paritas_volume::simulation`]): in three of five runs, as many as may be
-//! lost fail in every way, and then everything must work.
+//! simulation of volumes ([`paritas_volume::simulation`]): in three of five runs, some nodes, as
+//! many as the volume may lose, fail in every way, and then everything must work.
 //!
-//! `client` has the requests, and `register` checks that every key was a regular register: what a
-//! client gets is a content that was put, whole, with its ETag, and none that was replaced before
-//! the request began. A failing seed is replayed so:
+//! `client` has the requests, and `register` checks that every key was a regular register: a client
+//! gets a content that was put, whole, with its ETag, and never one that was replaced before the
+//! request began. To replay a failing seed:
 //!
 //! ```text
 //! SIMULATION_SEED=17 cargo test -p paritas-gateway --lib simulation::one_seed -- \

@@ -1,8 +1,8 @@
 //! What clients of gateways did and saw, and whether every key was a regular register.
 //!
-//! Clients of S3 are told no versions. So a reader may have got any content that was not certainly
-//! replaced: one whose put did not end before the put of another content began, where that one
-//! ended before the reader began.
+//! S3 tells clients no versions. So a reader may have got any content that was not certainly
+//! replaced. A content was certainly replaced if its put ended before the put of another content
+//! began, and that put ended before the reader began.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

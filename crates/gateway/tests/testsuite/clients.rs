@@ -244,7 +244,7 @@ async fn nothing_crosses_from_one_bucket_to_another() {
     let head = "Host: x\r\nConnection: close\r\n";
     let allowed = open.bare(&format!("PUT /photos/c HTTP/1.1\r\n{head}{copy}\r\n")).await;
     assert!(allowed.starts_with("HTTP/1.1 200"), "{allowed}");
-    // What is no request, or none that is allowed, is refused, and the next one is answered.
+    // A malformed or forbidden request is refused, and the next one is answered.
     let long = format!("/photos/{}", "k".repeat(1100));
     for (method, path, more) in [
         ("GET", "/photos/%00", ""),

@@ -193,7 +193,7 @@ async fn readers_that_take_nothing_are_given_up() {
     assert!(got > 12 << 20, "{got}");
 }
 
-/// A gateway that has as many connections as it takes can be told to stop.
+/// A gateway whose connections are all in use can be told to stop.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_gateway_stops() {
     let open = open_to_all().await;
@@ -599,7 +599,8 @@ async fn a_bucket_may_stand_before_the_name_of_the_gateway() {
     for host in ["store.example", "127.0.0.1:9000"] {
         assert_eq!(body_of(&ask(&open, "GET /photos/a", host).await), "text", "{host}");
     }
-    // A page of the gateway is no object, and the other way round.
+    // At the host of a bucket, the path of a page is a key; at the gateway's own host, it is the
+    // page.
     let answer = ask(&open, "GET /-/health", "photos.store.example").await;
     assert_eq!(code_of(&answer), "NoSuchKey", "{answer}");
     assert!(ask(&open, "GET /-/health", "store.example").await.ends_with("ok\n"));

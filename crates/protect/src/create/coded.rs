@@ -29,8 +29,8 @@ use crate::system::path_in;
 use crate::tree::{Skipped, in_threads};
 use crate::trouble::Trouble;
 
-/// How often files are read at most, if those that change meanwhile take too much parity. Each
-/// time, the files are left out that have changed the time before.
+/// Largest number of times that files are read. They are read again if files that change meanwhile
+/// take too much parity. Each attempt leaves out the files that changed during the one before.
 const MOST_ATTEMPTS: usize = 3;
 
 /// The parity blocks of a layer in files without their names, and what was read for them.
@@ -188,8 +188,8 @@ fn write_rows(
 /// different versions of the bytes. Such a block is consistent with the parity and with its own
 /// checksum, but does not match any file, so it counts as lost.
 ///
-/// Files in such a block that are still as the scan has read them stay. If all of them are, one of
-/// them was changed for a moment, and it is unknown which.
+/// A file in such a block stays if it is still as the scan has read it. If all files in the block
+/// are, one of them was changed for a moment, and it is unknown which, so all are left out.
 fn leave_out_changed(order: &LayerOrder, scanned: &mut Scanned, mixed: &[u64]) {
     let LayerOrder { stream, geometry, .. } = order;
     let is_same = |piece: usize, digest: Option<FileDigest>| {

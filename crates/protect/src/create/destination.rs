@@ -122,9 +122,9 @@ fn give_to_owner(root: &Path, folder: &Path) {
     }
 }
 
-/// Returns the protections of this root and label, if they may be replaced. If no label is asked
-/// for, and none there is the one that would be made, the only protection of the same paths counts:
-/// the root has got another name since.
+/// Returns the protections of this root and label, if they may be replaced. If the job asks for no
+/// label, and no protection there has the label `label`, the only one counts if it protects the
+/// same paths: the root has got another name since.
 pub(super) fn protected_already(
     (root, starts): (&Path, &[Vec<u8>]),
     folders: &[PathBuf],

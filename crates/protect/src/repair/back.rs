@@ -32,8 +32,8 @@ impl Return<'_> {
 
 impl<'a> RepairRun<'a> {
     /// Returns what goes back: files and links that are elsewhere, and names that differ from the
-    /// recorded ones, but not for the file system. Of what was changed and stays as it is, the name
-    /// stays as well; `restored` are the paths of what was restored.
+    /// recorded ones, but not for the file system. An entry that was changed, and is not restored,
+    /// keeps its present name, too; `restored` are the restored paths.
     pub(super) fn returns(&self, restored: &[PathBuf]) -> Vec<Return<'a>> {
         if !self.job.move_back || self.job.to.is_some() {
             return Vec::new();
@@ -62,8 +62,8 @@ impl<'a> RepairRun<'a> {
         returns.collect()
     }
 
-    /// Returns the files that go back to another disk than they are on, so that they are copied:
-    /// their numbers, the paths to which they go, and the numbers of bytes that they take there.
+    /// Returns the files that are copied, because they go back to a disk other than the one that
+    /// they are on: their numbers, their paths there, and the bytes that they take there.
     pub(super) fn copies_back(&self) -> Vec<(usize, (PathBuf, u64))> {
         let is_copied = |back: &Return<'_>| {
             let now = back.from.parent().and_then(FileSystem::of);

@@ -15,8 +15,8 @@ use crate::restore::Complete;
 type CompleteFiles<'t> = BTreeMap<usize, Complete<'t>>;
 
 impl<'a> RepairRun<'a> {
-    /// Gives the restored files their names, once all of them are complete. Returns the files from
-    /// which bytes of what is not restored can still be read. They are not replaced.
+    /// Gives the restored files their names, once all of them are complete. Returns the files that
+    /// still have bytes of entries that are not restored. They are not replaced.
     pub(super) fn finish_files(
         &self,
         wanted: &[usize],
@@ -49,15 +49,15 @@ impl<'a> RepairRun<'a> {
         Ok(complete)
     }
 
-    /// Takes out of `complete` what would replace a file with bytes that are still needed. Returns
-    /// the files from which bytes of what is not restored can still be read.
+    /// Takes out of `complete` the files that would replace a file with bytes that are still
+    /// needed. Returns the files that still have bytes of entries that are not restored.
     fn leave_needed(
         &self,
         wanted: &[usize],
         complete: &mut CompleteFiles<'a>,
         report: &mut RepairReport,
     ) -> Result<HashSet<PathBuf>> {
-        // What is not of the part that was asked for may be restored later.
+        // Entries outside the part that was asked for may be restored later.
         let is_other = |number: &&usize| !self.protection.covers(**number);
         let others = self.evidence.states.keys().filter(is_other);
         let left = wanted.iter().chain(&self.lost).chain(others);
@@ -75,8 +75,8 @@ impl<'a> RepairRun<'a> {
         Ok(needed)
     }
 
-    /// Gives complete files their names, except where this would replace a file in `needed`. The
-    /// files with the bytes of those that do not get their names are added to `needed`.
+    /// Gives complete files their names, except where this would replace a file in `needed`. If a
+    /// file does not get its name, the files that have its bytes are added to `needed`.
     fn replace_files(
         &self,
         complete: CompleteFiles<'a>,

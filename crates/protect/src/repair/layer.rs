@@ -273,7 +273,7 @@ impl<'a> RepairRun<'a> {
     fn changed(&self, number: usize, different: &[u64]) -> Error {
         let geometry = &self.protection.layers[number].header.geometry;
         let LayerEvidence { stream, lost, .. } = &self.evidence.layers[number];
-        // Every lost block is wrong if any other one is.
+        // If any other block is wrong, so is every lost block.
         let known = different.iter().find(|block| lost.binary_search(block).is_err());
         let piece = known.and_then(|&block| stream.first_in(geometry, block));
         let source = piece.and_then(|piece| stream.pieces()[piece].source.as_ref());
@@ -341,7 +341,7 @@ impl LostParts<'_> {
         self.recovery.lost()
     }
 
-    /// Returns the number of rows of parity from which the blocks are computed.
+    /// Returns the number of parity rows that are used to compute the blocks.
     fn used(&self) -> usize {
         self.recovery.rows().len()
     }
@@ -357,7 +357,8 @@ impl LostParts<'_> {
         (self.used() + self.rows.len() + self.blocks().len()) as u64
     }
 
-    /// Computes the lost blocks from the rows that are used, to which all others were added.
+    /// Computes the lost blocks from `syndromes`: the parity rows that are used, with all other
+    /// blocks added to them.
     fn recover(&self, syndromes: &[u8], reading: &StreamReading<'_>) -> Result<Pages> {
         let width = reading.width();
         let mut blocks = Pages::zeroed(self.blocks().len() * width)?;

@@ -47,8 +47,8 @@ impl RepairRun<'_> {
         }
     }
 
-    /// Whether a hard link to a file is made anew because the file was. A name from which the file
-    /// got its bytes stays, and so do other names of the same file on the disk.
+    /// Whether a hard link to a file is made anew because the file was made anew. A link stays if
+    /// the file got its bytes from it, or from another name of the same file on the disk.
     pub(super) fn follows(&self, link: usize, file: usize) -> bool {
         let links_of = |number| match self.evidence.tree.of(number)?.kind {
             FoundKind::File { links, .. } => links,

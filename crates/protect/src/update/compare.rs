@@ -49,11 +49,11 @@ impl Changes<'_> {
         }
     }
 
-    /// Leaves out new files that this user cannot open, and links to them. Otherwise each update
-    /// would make parity for their places.
+    /// Leaves out new files that this user cannot open, and hard links to them. Otherwise each
+    /// update would make parity for their places in the stream.
     ///
     /// # Errors
-    /// If such a file has another name, at which it is protected ([`crate::ErrorKind::Io`]).
+    /// If such a file is protected under another of its names ([`crate::ErrorKind::Io`]).
     pub(super) fn leave_closed(
         &mut self,
         protection: &Protection,
@@ -105,8 +105,8 @@ impl Changes<'_> {
     }
 }
 
-/// Returns the numbers of the files that are now further names of files with the same bytes, as
-/// programs make them that look for duplicates.
+/// Returns the numbers of the files that have become further names of files with the same bytes.
+/// Programs that look for duplicates make such links.
 fn linked(protection: &Protection, items: &[Item]) -> impl Iterator<Item = usize> {
     items.iter().filter_map(|item| {
         let ItemKind::HardLink { target } = &item.kind else { return None };

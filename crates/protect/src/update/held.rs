@@ -28,8 +28,8 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// Looks for what cannot be looked at. With `gives_up`, the user has accepted that disks which
-    /// are not mounted are gone for good, with what is protected on them and with parity.
+    /// Looks for entries that cannot be looked at. `gives_up` says that the user has accepted the
+    /// loss of disks that are not mounted, with the protected files and the parity on them.
     pub fn new(protection: &Protection, tree: &Tree, gives_up: bool) -> Self {
         let absent = if gives_up { Vec::new() } else { mounts::absent(protection, tree) };
         let not_mounted =
@@ -105,11 +105,11 @@ fn absent_parity(folder: &Path) -> Error {
 }
 
 impl Changes<'_> {
-    /// Keeps what is protected and cannot be looked at, as it is protected. What was found under
-    /// its own name, or moved to another one, is kept already.
+    /// Keeps the protected entries that cannot be looked at (`held`), as they are protected.
+    /// Entries that were found, under their own name or another, are kept already.
     ///
     /// # Errors
-    /// If it is below something that is no folder any more ([`ErrorKind::Io`]).
+    /// If a folder above such an entry is no longer a folder ([`ErrorKind::Io`]).
     pub(super) fn hold(&mut self, protection: &Protection, held: &Held) -> Result<()> {
         if held.entries.is_empty() {
             return Ok(());

@@ -156,7 +156,7 @@ fn a_file_finds_its_protection() {
     assert_eq!(only(&root.path().join("b")).label(), "b");
 }
 
-/// A file in front of which bytes were inserted costs about one block, not all of them.
+/// Bytes that were inserted at the beginning of a file cost about one block, not all of them.
 #[test]
 fn shifted_bytes_are_found() {
     let root = tempfile::tempdir().unwrap();
@@ -226,7 +226,7 @@ fn quick_checks_trust_sizes_and_times() {
     let options = VerifyOptions::default().quick(true);
     let quick = || verify(&only(root.path()), &options, &|_| panic!("nothing is read")).unwrap();
     assert_eq!(quick().status, State::Intact);
-    // A file of which the system's time is new is read.
+    // A file with a new ctime is read.
     flip(&root.path().join("one/1"), 5);
     let report = quick();
     let FileState::Damaged(ranges) = &report.findings[0].state else { panic!("{report:?}") };
@@ -286,8 +286,8 @@ fn a_newest_layer_that_cannot_be_read_is_said() {
     assert_eq!((report.status, report.unreadable_layers), (State::Intact, 0));
 }
 
-/// Parity files that another process is about to name are not taken for those that a killed process
-/// has left.
+/// Parity files that another process is about to name are not mistaken for leftovers of a killed
+/// process.
 #[test]
 fn parity_that_is_being_named_stays() {
     let root = scene_with(24, "100%");
@@ -356,7 +356,7 @@ fn a_chosen_folder_may_have_the_usual_name() {
     assert_eq!(check(&folder).status, State::Intact);
 }
 
-/// A name of dots alone is no label, and everything can be made anew.
+/// A name of only dots does not become a label, and everything can be made anew.
 #[test]
 fn names_of_dots_have_a_label() {
     let root = tempfile::tempdir().unwrap();
@@ -494,8 +494,8 @@ fn files_that_were_never_read_take_no_parity() {
     assert_same(&snapshot(root.path()), &before, "repairing");
 }
 
-/// Blocks of which several passes have coded different versions count as lost, whether the change
-/// can be seen at size and time or not. The files beside stay protected.
+/// Blocks that were coded in different versions by several passes count as lost, whether or not
+/// size and time show the change. The files beside stay protected.
 #[test]
 fn files_may_change_between_passes() {
     let files = [("a", 300_000), ("b", 3_000), ("c", 300_000), ("d", 300), ("e", 300)];
@@ -591,7 +591,7 @@ fn further_names_are_kept() {
     assert_same(&snapshot(root.path()), &before, "reverting");
 }
 
-/// Nobody may read parity who may not read what it is made from.
+/// Only users who may read the protected files may read their parity.
 #[test]
 fn parity_is_as_private_as_files() {
     use std::os::unix::fs::PermissionsExt;

@@ -13,7 +13,7 @@ use crate::common::{
 use paritas_protect::{RepairJob, State, UpdateJob, find, repair, update};
 
 const DIRECTORY: &str = "PARITAS_PROTECT_KILL";
-/// Kills in each test, and as many when PARITAS_SOAK is set.
+/// Number of kills in each test: usually, and when PARITAS_SOAK is set.
 const KILLS: (u64, u64) = (15, 100);
 
 /// The folder in which this process works as a victim, if [`kill_after`] started it.

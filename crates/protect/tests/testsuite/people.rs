@@ -328,7 +328,7 @@ fn an_update_adds_no_layer_that_readers_refuse() {
     assert!(report.status != State::Lost && report.unreadable_layers == 0, "{report:?}");
 }
 
-/// The copies may have the only bytes of files of which nothing is known any more.
+/// The copies may have the only bytes of files that the unreadable layer described.
 #[test]
 fn copies_stay_while_a_layer_cannot_be_read() {
     let root = yard();
@@ -626,8 +626,8 @@ fn rot(path: &Path, at: u64) -> bool {
     is_rotten
 }
 
-/// A repair gives files new times of the system's own. Decay that comes later is told by those, and
-/// so is a file that was written later.
+/// A repair gives files new ctimes. They still show whether a file decayed later, or was written
+/// later.
 #[test]
 fn a_restored_file_decays_like_any_other() {
     let root = tempfile::tempdir().unwrap();
@@ -699,7 +699,7 @@ fn the_list_of_restored_files_is_only_a_hint() {
         assert_eq!((report.restored.len(), report.warnings.len()), (1, usize::from(!is_list)));
         assert_eq!(fs::read(&list).unwrap() == content, !is_list);
     }
-    // Without parity files, it is no parity.
+    // Without parity files, the list alone does not count as parity.
     for path in fs::read_dir(&parity).unwrap().map(|entry| entry.unwrap().path()) {
         if path != list {
             fs::remove_file(path).unwrap();

@@ -62,8 +62,7 @@ fn flips_and_losses_are_repaired() {
     assert_eq!(check(root.path()).status, State::Intact);
 }
 
-/// A protection whose numbers of blocks are known takes as many lost blocks as it has parity
-/// blocks, and not one more.
+/// A protection repairs as many lost blocks as it has parity blocks, and not one more.
 #[test]
 fn the_last_block_counts() {
     let root = tempfile::tempdir().unwrap();

@@ -68,13 +68,13 @@
 //! | 0 | 1 | the object's length in bytes, below 2^63 |
 //! | 1 | 1 | bytes (32): BLAKE3 of the object |
 //!
-//! The version column tells with which version of the record a key came. The version of a record is
-//! the highest version of its keys. A reader refuses a record that states another version than its
-//! keys make, and any key that is not listed here. So records that old readers can understand are
-//! written in a way that they accept: an object from a pipe has records of version 1, and in stage
-//! 2 of version 2; if the source had a mode and a time, the records are of version 3 in all stages.
-//! Records that are written later (by repair and promotion) repeat the identity key by key, and so
-//! keep its version.
+//! The version column says which version of the record introduced a key. The version of a record is
+//! the highest version of its keys. A reader refuses a record that states any other version, and
+//! any key that is not listed here. So records that old readers can understand are written in a way
+//! that they accept: an object from a pipe has records of version 1, and in stage 2 of version 2;
+//! if the source had a mode and a time, the records are of version 3 in all stages. Records that
+//! are written later (by repair and promotion) repeat the identity key by key, and so keep its
+//! version.
 //!
 //! Mode and time are those of the source when it was opened. If a writer has read the source and
 //! finds another length or time, it gives up. Readers restore permissions and time; they set the

@@ -420,11 +420,12 @@ impl Geometry {
         cells.filter_map(|cell| cell.index().checked_sub(data)).collect()
     }
 
-    /// Returns the buffers of the parts `from` that are read to compute the parts `make`: those of
-    /// the cheapest plan, or of the one with the fewest cells, whichever has fewer bytes.
+    /// Returns the buffers of the parts `from` that are read to compute the parts `make`. Takes the
+    /// cheapest plan or the plan with the fewest cells, whichever reads fewer bytes.
     ///
     /// # Errors
-    /// If the parts do not determine those ([`crate::error::ErrorKind::TooFewShards`]).
+    /// If the parts `from` do not determine the parts `make`
+    /// ([`crate::error::ErrorKind::TooFewShards`]).
     pub fn buffers_to_make(
         &self,
         from: impl IntoIterator<Item = usize>,

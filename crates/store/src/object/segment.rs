@@ -52,7 +52,8 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// Allocates memory for any one segment of an object, and for checking one block besides.
+    /// Allocates memory that is large enough for every segment of an object, and memory for
+    /// checking one block.
     ///
     /// # Errors
     /// If the system lacks the memory ([`crate::error::ErrorKind::Memory`]).

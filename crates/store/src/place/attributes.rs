@@ -168,8 +168,8 @@ pub struct Access {
     masked: bool,
     owner: Option<Owner>,
     modified: Option<Timestamp>,
-    /// Whether the file may inherit an access control list from its folder. One that is made from
-    /// a known file may not: the list could give somebody more than that file does.
+    /// Whether the file may inherit an access control list from its folder. A file that is made
+    /// from a known file may not: the list could give somebody more rights than that file does.
     inherits: bool,
 }
 

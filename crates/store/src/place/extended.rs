@@ -4,9 +4,9 @@
 //! 4 bytes of version, then 8 bytes an entry: tag (2), permissions (2), id (4), little-endian
 //! (`linux/posix_acl_xattr.h`). A folder may have a second list, which new files in it inherit.
 //!
-//! If a file has such a list, the group bits of its mode mean something else than the rights of its
-//! group. They are the *mask*: the most that any entry gives to anybody but the owner. So a file
-//! that is made with the same mode, and without the list, would be open to the whole group.
+//! If a file has such a list, the group bits of its mode are not the rights of its group, but the
+//! *mask*: the most that any entry gives to anybody but the owner. So a file that is made with the
+//! same mode, and without the list, would be open to the whole group.
 //!
 //! A file on an NFSv4 server has another kind of list, `system.nfs4_acl`, in the form of RFC 7530,
 //! section 6.2.1: the number of entries, and for each its type, flags and mask (32 bits each,
@@ -202,8 +202,8 @@ impl Rights {
     }
 }
 
-/// Whether an NFSv4 list has an entry for anybody whose rights are not bits of the mode. What
-/// cannot be read counts as such an entry.
+/// Whether an NFSv4 list has an entry for anybody whose rights are not bits of the mode. An
+/// unreadable list counts as one with such an entry.
 fn names_others(list: &[u8]) -> bool {
     let read = || {
         let (count, mut rest) = take_number(list)?;

@@ -173,8 +173,8 @@ mod unix {
         fn take_in_steps(&self, folder: &Self, from: &[u8], to: &[u8]) -> io::Result<()> {
             match linkat(&folder.0, from, &self.0, to, AtFlags::empty()) {
                 Ok(()) => Ok(unlinkat(&folder.0, from, AtFlags::empty())?),
-                // A file system without hard links, or a file with as many as it may have: the name
-                // is looked up first.
+                // The file system has no hard links, or the file cannot have one more: the name is
+                // looked up first.
                 Err(error) if is_refusal(&error.into()) || error == Errno::MLINK => {
                     match statat(&self.0, to, AtFlags::SYMLINK_NOFOLLOW) {
                         Err(Errno::NOENT) => Ok(renameat(&folder.0, from, &self.0, to)?),

@@ -15,8 +15,8 @@ pub const MOST_NAME: usize = 255;
 /// Synology's encrypted shares).
 pub const MOST_ENCRYPTED: usize = 143;
 
-/// Makes something under a name of its own, for which `make` gets the largest number of bytes:
-/// [`MOST_NAME`], and if the file system refuses that name, once more [`MOST_ENCRYPTED`].
+/// Makes something under a name of its own. `make` gets the largest length of the name in bytes:
+/// first [`MOST_NAME`], and if the file system refuses that name, [`MOST_ENCRYPTED`].
 ///
 /// # Errors
 /// If `make` returns an error.
@@ -73,7 +73,7 @@ impl<'a> AsideName<'a> {
         [Self::MARK, id.as_bytes(), b"-", digest.as_bytes()].concat()
     }
 
-    /// Reads the name of a file; nothing if no repair gives such a name.
+    /// Reads the name of a file. Returns `None` if a repair never gives such a name.
     pub fn parse(file: &'a [u8]) -> Option<Self> {
         let (name, suffix) = file.split_at_checked(file.len().checked_sub(Self::SUFFIX)?)?;
         let stated = str::from_utf8(suffix.strip_prefix(Self::MARK)?).ok()?;

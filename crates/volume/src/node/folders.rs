@@ -28,7 +28,7 @@ const MOST: usize = 4096;
 /// Age from which no other folder can have the same time of birth.
 const SETTLED: Duration = Duration::from_secs(1);
 
-/// What tells a folder from another one that later has its place.
+/// Identity of a folder. A folder that takes its place later has another one.
 type FolderIdentity = (FileId, SystemTime);
 
 /// The folders whose names, and the names of all folders above, are known to be durable.

@@ -164,8 +164,8 @@ impl Location {
         pairs.map(|(given, folder)| found(folder).map_or(given, Self::Folder)).collect()
     }
 
-    /// Whether two canonical locations are folders of one machine or service of which one is inside
-    /// the other, or are the same.
+    /// Whether two canonical locations are equal, or one is a folder inside the other on the same
+    /// machine or service.
     pub(crate) fn overlaps(&self, other: &Self) -> bool {
         let nested = |one: &Path, other: &Path| one.starts_with(other) || other.starts_with(one);
         match (self, other) {

@@ -55,8 +55,8 @@ struct OpenUpload {
 }
 
 impl OpenUpload {
-    /// Whether the upload was begun so long ago. An upload of unknown age may still be going on;
-    /// servers that know no age state one of many years.
+    /// Whether the upload was begun at least `age` ago. It is false for an upload of unknown age,
+    /// which may still be going on; a server that does not know the age states one of many years.
     fn is_older(&self, age: Duration) -> bool {
         let begun = self.initiated.parse::<Timestamp>().map(SystemTime::from);
         begun.is_ok_and(|begun| (age..NO_AGE).contains(&begun.elapsed().unwrap_or_default()))

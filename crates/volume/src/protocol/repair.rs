@@ -8,7 +8,7 @@
 //! | finding | parts, from all nodes | missing parts are made, and those away from home are copied there |
 //! | storing | parts | what failed goes to substitutes. If anything was stored, or could not be made, another survey |
 //! | checking | versions, from all nodes | too few answers: unsure. The object was replaced: what was stored is discarded. It could not be read or made: repair ends. Else surplus copies are dealt with |
-//! | proving | checks of parts on their homes that are elsewhere, too | copies elsewhere of those that are whole are deleted. The others are owed |
+//! | proving | checks, on their homes, of parts that are elsewhere, too | a part that is whole on its home loses its copies elsewhere. Any other part is owed |
 //! | thinning | deletions of surplus copies | older versions are removed |
 //! | deleting | deletions of older shards, then of their manifests | done |
 //! | collecting | deletions of the mark of a removed name | done |
@@ -402,7 +402,7 @@ impl ObjectParts {
         self.parts().all(|part| self.spread.is_home(part, &self.places))
     }
 
-    /// Returns, with their homes, the parts that are both on their homes and elsewhere, and were
+    /// Returns parts with their homes: those that are on their homes and elsewhere, too, but were
     /// not proved to be whole on their homes.
     fn unproved(&self) -> impl Iterator<Item = (PartIndex, NodeIndex)> + '_ {
         let home = |part| self.spread.home(part).map(|home| (part, home));

@@ -32,9 +32,10 @@ impl Spread {
         self.home(part).is_some_and(|home| places.has_on(part, home))
     }
 
-    /// Chooses a node for each of `parts`, besides those in `places`: the home, or, if that is in
-    /// `failed`, the substitute whose failure domain has the fewest parts, and of these the one
-    /// that has the fewest. A part that finds no node is left out of the result.
+    /// Chooses a node for each of `parts`: its home, or, if the home is in `failed`, the substitute
+    /// with the fewest parts in its failure domain and, among these, on the node itself. Parts that
+    /// are at `places` already are counted, too. A part that finds no node is left out of the
+    /// result.
     pub fn choose(
         &self,
         parts: impl IntoIterator<Item = PartIndex>,
@@ -84,7 +85,7 @@ impl Spread {
         parts.into_iter().filter_map(choose).collect()
     }
 
-    /// Returns the number of parts in a node's failure domain, and that on the node.
+    /// Returns the number of parts in a node's failure domain, and the number on the node.
     fn load(&self, places: &PartPlaces, node: NodeIndex) -> (usize, usize) {
         let domain = |node: NodeIndex| self.domains.get(node.0).copied().unwrap_or(node.0);
         let in_domain = places.iter().filter(|(_, on)| domain(*on) == domain(node)).count();

@@ -293,7 +293,7 @@ fn what_a_drained_node_has_does_not_count() {
             _ => None,
         })
     };
-    // A small object is on nodes 3 and 4, of which the last is drained: it gets one copy more.
+    // A small object is on nodes 3 and 4. Node 4 is drained, so the object gets one more copy.
     let order = [3, 0, 1, 2].map(NodeIndex).to_vec();
     let (outcome, asked) = repair(Shape::Inline { order });
     assert_eq!(writes(&asked), [0]);

@@ -155,7 +155,7 @@ impl Scene {
             biased;
             _ = work => {}
             () = killed.notified() => {}
-            // Of work that is given up, tasks go on which remove what it has begun.
+            // If work is given up, its tasks that remove what it has begun go on.
             () = sleep(stop.unwrap_or(Duration::MAX)), if stop.is_some() => {}
         }
     }

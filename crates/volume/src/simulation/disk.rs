@@ -126,7 +126,7 @@ impl SimulatedDisk {
     }
 }
 
-/// Returns bytes of which one bit is wrong.
+/// Returns `content` with one bit flipped.
 pub fn flipped(content: &Bytes, chance: &mut Dice) -> Bytes {
     let mut bytes = content.to_vec();
     if !bytes.is_empty() {

@@ -34,7 +34,7 @@ pub enum Act {
 pub struct History {
     start: Instant,
     deeds: Vec<Deed>,
-    /// What must never be, and was.
+    /// What happened, but must never happen.
     flaws: Vec<String>,
     /// What jobs came to.
     pub reached: BTreeSet<String>,

@@ -16,13 +16,13 @@
 //! - `client` opens the volume and draws jobs. Its clock is up to six hours wrong. Its processes
 //!   are killed, or given up, at any moment. In three of ten runs clients store objects in pieces
 //!   (`uploads`), several of them at one upload.
-//! - In three of five runs, as many nodes as may be lost fail in every way: they refuse, hang,
-//!   break connections, garble, rot, and lose their disks. Then everything must work. In the
-//!   others, requests to all nodes fail. Then everything may fail, but nothing acknowledged is
-//!   lost.
-//! - `history` checks that each name was a regular register. `run` asks at the end whether all that
-//!   was acknowledged can be read, also without as many nodes as may be lost, whether repair puts
-//!   everything in order, and whether nothing is left of what is over.
+//! - In three of five runs, some nodes, as many as the volume may lose, fail in every way: they
+//!   refuse, hang, break connections, garble, rot, and lose their disks. Then everything must work.
+//!   In the others, requests to all nodes fail. Then everything may fail, but nothing acknowledged
+//!   is lost.
+//! - `history` checks that each name was a regular register. At the end, `run` checks that
+//!   everything acknowledged can be read, even if as many nodes as the volume may lose are missing;
+//!   that repair puts everything in order; and that finished work leaves no files behind.
 //!
 //! Listings are exact, because a node whose listings lag must not be part of a volume: that they
 //! lag is one of the broken rules that the simulation finds. Not simulated are the threads that

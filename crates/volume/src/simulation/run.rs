@@ -24,7 +24,7 @@ const VOLUMES: [(&str, usize, usize); 4] =
 
 /// What a run came to.
 pub struct RunOutcome {
-    /// What must never be, and was.
+    /// What happened, but must never happen.
     pub flaws: Vec<String>,
     /// Number of events, and their digest.
     pub events: (u64, blake3::Hash),
@@ -219,8 +219,8 @@ impl Scene {
         }
     }
 
-    /// Checks that days later nothing is left of what is over. Uploads that nobody goes on with are
-    /// given up after a week.
+    /// Checks that days later no files of finished work are left. Uploads that no client continues
+    /// are given up after a week.
     async fn expect_clean(&self, doctor: &Volume) {
         sleep(Duration::from_secs(9 * 24 * 3600)).await;
         if let Err(error) = self.keep(doctor).await {

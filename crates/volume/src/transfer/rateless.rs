@@ -211,9 +211,9 @@ impl SegmentReader {
         self.under_way[part].push(LaneRequest { segment, lanes, begun, is_late, abort });
     }
 
-    /// Returns how long the node of a part is given for a request. To give up early gains little,
-    /// because other blocks come in the meantime, but whatever is asked for instead is read in vain
-    /// if the answer comes after all.
+    /// Returns how long the node of a part is given for a request. Giving up early gains little,
+    /// because other blocks come in the meantime. It has a cost: whatever is asked for instead is
+    /// read in vain if the answer comes after all.
     fn patience(&self, part: usize) -> Duration {
         let hedge = &self.receiver.settings.hedge;
         let usual = self.usual.patience(hedge);

@@ -19,7 +19,7 @@ use crate::node::Writer;
 use crate::transfer::receive::{Receiver, run_blocking};
 use crate::transfer::{Place, Settings, ShardedObject};
 
-/// An object, some parts of which are to be made.
+/// An object with parts to be made.
 #[derive(Debug)]
 pub(crate) struct Rebuild {
     pub object: ShardedObject,
@@ -95,8 +95,8 @@ async fn write_segments(
     Ok(())
 }
 
-/// What is read to make some parts. Once a part could not be read, it is left out, because every
-/// request to a node that hangs would take the whole time limit.
+/// What is read to make some parts. A part that could not be read once is left out from then on,
+/// because every request to a node that hangs would take the whole time limit.
 struct ReadPlan {
     make: Vec<usize>,
     lanes: Mutex<Arc<Vec<usize>>>,

@@ -372,9 +372,9 @@ impl Receiver {
         self.read_range(place, range.ok_or_else(too_long)?).await
     }
 
-    /// Returns the parts that can be asked, best first: those of stage 1 before those of later
-    /// stages, which may not be there yet; within each those on nodes that answer in time, then
-    /// those that were late the least; and within these those that hold data.
+    /// Returns the parts that can be asked for and are not in `tried`, best first. Parts are
+    /// ordered by stage, because later stages may not be there yet; then by the lateness of their
+    /// nodes, those that answer in time first; then parts that hold data come first.
     pub(super) fn preference(&self, tried: &[usize]) -> Vec<usize> {
         let can = |part: &usize| self.is_there(*part) && !tried.contains(part);
         let mut parts: Vec<usize> = (0..self.places.len()).filter(can).collect();

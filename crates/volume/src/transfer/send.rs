@@ -116,8 +116,9 @@ async fn finish(written: Result<Box<dyn Writer>>) -> Result<()> {
     written?.finish().await
 }
 
-/// Returns the error for too few parts that could be written, with the reasons of the others. Of
-/// `begun` parts, those that were given up for the sake of others have not failed.
+/// Returns the error for too few written parts, with the reasons why others failed. A part that was
+/// cancelled because of others has not failed: it counts as one of the `begun` parts that could be
+/// written.
 fn too_few(needed: usize, begun: usize, written: &[Result<Box<dyn Writer>>]) -> Error {
     let failed = written.iter().filter_map(|part| part.as_ref().err());
     let failed = failed.filter(|error| error.kind() != ErrorKind::Cancelled);
@@ -127,7 +128,7 @@ fn too_few(needed: usize, begun: usize, written: &[Result<Box<dyn Writer>>]) -> 
 
 /// What a line to an upload carries.
 enum UploadItem {
-    /// A segment, of which the upload takes its part's block.
+    /// A segment, from which the upload takes the block of its part.
     Block(Arc<Sealed>),
     /// The end of the object.
     End { length: u64, digest: Digest },

@@ -158,7 +158,7 @@ fn receiver(
     Receiver::new(layout.clone(), length as u64, places, settings())
 }
 
-/// Returns the place of a part on a node of which nothing is known.
+/// Returns the place of a part on a node whose pace is not known yet.
 pub(super) fn place(node: Arc<dyn Node>, part: usize) -> Place {
     Place { node, pace: Arc::default(), path: part.to_string() }
 }

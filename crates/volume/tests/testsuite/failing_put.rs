@@ -10,7 +10,7 @@ use paritas_volume::{PutOptions, PutReport, Reencoded, Setup, State, Volume};
 /// Bytes of the object. A shard has more than are sent at a time.
 const LENGTH: usize = 5_000_000;
 
-/// Opens a marked volume of which some disks fail at a call.
+/// Opens a marked volume in which the disks `fails` refuse the given call when its trigger says so.
 async fn failing(
     disks: &Disks,
     fails: &[usize],

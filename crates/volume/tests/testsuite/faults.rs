@@ -1,9 +1,9 @@
 //! Objects on nodes that fail in every way, and processes that stop at any moment.
 //!
-//! In each run up to as many nodes are faulty as may be lost. Their faults come from the run's
-//! seed. One client or two are at work, and each may stop at any moment. Whatever happens, what a
-//! put has acknowledged comes back, nothing partial is ever seen, verification tells the truth, and
-//! repair brings everything into order once the faults are over.
+//! In each run, some nodes are faulty, at most as many as the volume may lose. Their faults come
+//! from the run's seed. One client or two are at work, and each may stop at any moment. Whatever
+//! happens, what a put has acknowledged comes back, nothing partial is ever seen, verification
+//! tells the truth, and repair brings everything into order once the faults are over.
 //!
 //! The last tests change an object at one certain moment of another client's work.
 
@@ -96,7 +96,7 @@ impl Chance {
         from[self.below(from.len() as u64) as usize]
     }
 
-    /// Returns new bytes, of which no others are equal.
+    /// Returns new bytes, different from all others.
     fn content(&mut self) -> Vec<u8> {
         let mut bytes = content(self.choose(&[0, 100, 5000, 150_000, 400_000]));
         bytes.extend(self.0.next_u64().to_le_bytes());
@@ -282,8 +282,9 @@ impl Scene {
         })
     }
 
-    /// Hides as many random disks as may be lost, if they have no more shards than verification
-    /// says may be lost; or manifests, if these are the object.
+    /// Hides random disks, at most as many as the volume may lose. Together they have at most as
+    /// many shards of the object as may be lost according to `verdict`; manifests are counted
+    /// instead if the object is kept in them.
     fn hide(&self, verdict: &Verdict, chance: &mut Chance) -> Hidden {
         let folder = if verdict.stages == 0 { "/manifests/" } else { "/objects/" };
         let (mut left, mut hidden) = (verdict.spare, Vec::new());
@@ -346,8 +347,8 @@ async fn run(seed: u64) {
     }
 }
 
-/// Reads the object after as many disks were lost as verification says may be. Returns whether it
-/// says that the object is intact.
+/// Verifies the object, hides disks that may be lost according to the verdict, and reads the
+/// object. Returns whether the verdict is that the object is intact.
 async fn expect_truth(scene: &Scene, allowed: &Allowed, chance: &mut Chance, what: &str) -> bool {
     let verdict = match scene.clean().verify(&name("object"), true).await {
         Ok(verdict) => verdict,

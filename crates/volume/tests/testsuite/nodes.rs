@@ -359,7 +359,7 @@ async fn probes_tell_what_is_true() {
     let found = probe(&forbidden).await.unwrap();
     assert!(!found.abilities.write && !found.abilities.create && found.abilities.list);
 
-    // To lose what was written is no lack of an ability.
+    // A node that loses what was written does not just lack an ability: probing it fails.
     let forgetful = Faulty::new(memory(), 6).with(NodeCall::Read, Fault::Short, Trigger::From(1));
     assert_eq!(probe(&forgetful).await.unwrap_err().kind(), ErrorKind::Io);
 }

@@ -224,7 +224,7 @@ async fn permission_and_trouble_are_told_apart() {
             assert!(is_told || status.starts_with("401"), "{uri} {status}: {error}");
         }
     }
-    // A bucket that is not there is no absent file when one is written.
+    // When a file is written, a missing bucket is not reported as a missing file.
     let address = server(answer("404 Not Found", 0, "")).await;
     let error = node(&uris(&address)[0]).write("a", "x".into(), Mode::Replace).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Io, "{error}");

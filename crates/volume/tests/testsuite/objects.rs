@@ -45,8 +45,8 @@ async fn a_range_reads_one_block() {
         .await
         .unwrap();
     assert!(part == bytes[range.start as usize..range.end as usize]);
-    // One block: as many whole stripes of three rows of 64 bytes as fit into 64 KiB, by powers of
-    // two.
+    // One block has 256 stripes of three rows of 64 bytes: the largest power of two of such stripes
+    // that fits into 64 KiB.
     assert_eq!(object.read_bytes(), 256 * 3 * 64 + 8);
 }
 
@@ -507,8 +507,8 @@ async fn delayed_parity_is_added_later() {
     assert!(get(&volume, "object").await.unwrap() == bytes);
 }
 
-/// What the first stage lacks is read from the second at once, not after the object was read in
-/// vain.
+/// If parts of the first stage are lost, parts of the second are read at once, not after the object
+/// was read in vain.
 #[tokio::test]
 async fn parts_of_a_later_stage_are_read_where_others_are_lost() {
     let disks = Disks::new(8);
@@ -630,7 +630,7 @@ async fn what_an_interrupted_put_leaves_is_invisible() {
 
 #[tokio::test(start_paused = true)]
 async fn the_heartbeat_of_a_long_put_ends_with_it() {
-    /// What comes by a line, and ends with it.
+    /// A source of the bytes that come by a channel. It ends when the channel is closed.
     struct Slow(std::sync::mpsc::Receiver<u8>);
     impl std::io::Read for Slow {
         fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {

@@ -19,7 +19,7 @@ use paritas_volume::{ErrorKind, Result, State, Volume};
 
 /// Bytes of a packet.
 const PACKET: u64 = 64;
-/// Bytes of a checksum, of which every symbol of a segment has one.
+/// Bytes of a checksum. Every symbol of a segment has one.
 const CHECKSUM: u64 = 8;
 /// Wanted bytes of a block of a shard, as the volumes of these tests have it.
 const BLOCK: u64 = 64 << 10;
@@ -85,8 +85,8 @@ struct Cut {
 }
 
 impl Cut {
-    /// Returns the bytes of as many symbols of each group, with a checksum for each symbol of a
-    /// segment.
+    /// Returns the number of bytes of `symbols` symbols of each group, with a checksum for each
+    /// symbol of a segment.
     fn bytes(&self, symbols: u64) -> u64 {
         symbols * (self.groups * self.symbol + self.segments * CHECKSUM)
     }

@@ -36,7 +36,7 @@ async fn scrub(scrub: &mut Scrub<'_>, most: usize) -> Vec<String> {
     names
 }
 
-/// Of several processes that look after a volume, one reads all blocks.
+/// If several processes look after a volume, only one reads all blocks.
 #[tokio::test]
 async fn keepers_share_a_scrub() {
     let disks = Disks::new(3);
@@ -132,7 +132,7 @@ async fn a_cursor_that_cannot_be_read_is_as_good_as_none() {
     assert_eq!(volume.scrub().await.unwrap().names().count(), OBJECTS);
 }
 
-/// Of one object, two of three nodes cannot say which versions they have.
+/// Two of three nodes cannot say which versions of one object they have.
 #[cfg(unix)]
 #[tokio::test]
 async fn an_object_that_cannot_be_judged_does_not_keep_a_scrub_from_the_others() {

@@ -93,7 +93,7 @@ async fn what_a_kill_leaves_can_be_swept() {
     let listed: Vec<_> = node.list("").try_collect().await.unwrap();
     assert_eq!(listed, []);
     assert_eq!(node.sweep(Duration::from_secs(3600)).await.unwrap(), 0);
-    // What a WebDAV server does with a request that was given up, it does in its own time.
+    // A WebDAV server deals with an abandoned request in its own time.
     let swept = node.sweep(Duration::ZERO).await.unwrap();
     match variable("PARITAS_SERVICE").unwrap() {
         uri if uri.starts_with("sftp:") => assert_eq!(swept, 1),

@@ -21,8 +21,8 @@ use tokio::time::Instant;
 /// The time limit of each node.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// What commands may wait besides: surveys for nodes that are a little slower than others, readers
-/// before they ask another node.
+/// Further time that commands may wait: surveys for nodes that are a little slower than others,
+/// readers before they ask another node.
 const PAUSES: Duration = Duration::from_secs(3);
 
 /// A code that is promoted. Two nodes may be lost, one before promotion.
@@ -180,7 +180,8 @@ impl Stores {
         Volume::new(setup).unwrap()
     }
 
-    /// Opens a volume of which some nodes hang: from the n-th call of each of some kinds on.
+    /// Opens a volume in which the nodes `hanging` hang, for each kind in `calls` from the `nth`
+    /// call on.
     fn hanging(&self, code: &str, hanging: &[usize], calls: &[NodeCall], nth: u64) -> Volume {
         let wrap = |number: usize, node: Arc<dyn Node>| -> Arc<dyn Node> {
             let hang =
@@ -199,8 +200,8 @@ fn told(done: &Result<()>) -> String {
     done.as_ref().err().map(Error::to_string).unwrap_or_default()
 }
 
-/// Does what a client does on a volume of which some nodes hang: from the n-th call of each of some
-/// kinds on.
+/// Does what a client does (`verb`) on a volume in which the nodes `hanging` hang, for each kind in
+/// `calls` from the `nth` call on.
 async fn act(
     verb: Verb,
     hanging: &[usize],

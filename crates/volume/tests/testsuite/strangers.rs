@@ -26,7 +26,7 @@ fn copy(from: &Path, to: &Path) {
 
 async fn repair_all(volume: &Volume) {
     for object in volume.most_urgent_first("").await.unwrap() {
-        // A name that has nothing but foreign files is no object.
+        // A name that has only foreign files is not an object, so repair may fail.
         let _ = volume.repair(&object, false).await;
     }
     volume.collect().await.unwrap();
@@ -169,7 +169,7 @@ async fn a_mark_that_cannot_be_read_does_not_hide_the_object() {
     }
     fs::remove_file(&mark).unwrap();
     assert!(get(&volume, "object").await.unwrap() == bytes);
-    // A mark of which a copy is damaged still counts, and is found by a deep look.
+    // A mark with a damaged copy still counts, and a deep verification finds the damage.
     volume.remove(&name("object")).await.unwrap();
     assert_eq!(volume.overview("").await.unwrap().removed().count(), 1);
     let verified = volume.verify(&name("object"), true).await.unwrap_err();

@@ -181,7 +181,7 @@ async fn pieces_without_a_record_stay_while_an_object_may_have_them() {
     assert_eq!(volume.collect_uploads().await.unwrap(), 0);
     assert!(get(&volume, OBJECT).await.unwrap() == bytes);
     assert_eq!(listed(&volume, ".paritas/uploads/").await, [record.to_string()], "it is known");
-    // Pieces of which nothing is known go if all nodes say that no object has them.
+    // Pieces without a record are removed if all nodes say that no object has them.
     volume.remove(&record).await.unwrap();
     volume.remove(&name(OBJECT)).await.unwrap();
     let hidden = disks.hide(&[0]);

@@ -114,7 +114,7 @@ fn removals_may_be_accepted_by_pattern() {
     assert_eq!(refused(&nested, &job("data/")), None);
 }
 
-/// What was renamed is kept, and the limit counts nothing of it.
+/// Renamed files are kept, and do not count towards the limit.
 #[test]
 fn a_rename_is_no_loss() {
     let root = forest(86, 40, 1_000);
@@ -151,7 +151,7 @@ fn costs_are_known_beforehand() {
     assert_eq!(cost.stored_bytes, report.stored_bytes);
 }
 
-/// A dry run says what a repair would do, and does nothing of it.
+/// A dry run says what a repair would do, and does not do it.
 #[test]
 fn a_dry_run_of_a_repair_writes_nothing() {
     let root = scene_with(88, "100%");
@@ -231,13 +231,13 @@ fn duplicates_that_became_links_are_no_loss() {
     let all = RepairJob::default().restore_changed(true);
     assert!(repaired(root.path(), all).failed.is_empty());
     assert_same(&snapshot(root.path()), &before, "repairing");
-    // A link to other bytes is no duplicate.
+    // A link to other bytes is not a duplicate.
     fs::remove_file(path("b", 8)).unwrap();
     fs::hard_link(path("a", 9), path("b", 8)).unwrap();
     assert_eq!(updated(root.path()).gone, 0, "it was a link before");
 }
 
-/// A file with the name of the folder for parity cannot be protected, which is said.
+/// A file with the name of the folder for parity cannot be protected, and is reported.
 #[test]
 fn a_file_with_the_name_of_the_folder_is_told() {
     let root = scene(94);

@@ -377,8 +377,8 @@ fn no_link_is_made_to_changed_bytes() {
     assert_eq!(inode(&first), inode(&link));
 }
 
-/// A repair does not give back bits of a mode that grant rights, and nobody is told of that for
-/// ever. A new bit is still a difference.
+/// A repair does not give back bits of a mode that grant rights, and verification does not report
+/// that they are missing. A bit that is new is still reported.
 #[test]
 fn bits_that_grant_rights_are_not_restored() {
     let root = scene(84);
@@ -398,8 +398,8 @@ fn bits_that_grant_rights_are_not_restored() {
     assert_eq!(check(root.path()).count(|state| *state == FileState::Touched), 2);
 }
 
-/// A file that was moved to the name of a parity file is no parity: it stays, and its bytes are
-/// found. The parity gets another name.
+/// A file that was moved to the name of a parity file is not taken for parity: it stays, and its
+/// bytes are found. The parity gets another name.
 #[test]
 fn files_under_names_of_parity_are_not_replaced() {
     let root = tempfile::tempdir().unwrap();

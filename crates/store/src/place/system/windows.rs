@@ -221,8 +221,8 @@ pub fn set_owner(_file: &File, _user: Option<u32>, _group: u32) -> io::Result<()
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Extended attributes, of which files have none on Windows: functions of the crate `xattr`, which
-/// does not build there.
+/// Extended attributes. Files have none on Windows, and the crate `xattr` does not build there, so
+/// these functions stand in for its own.
 pub(crate) mod xattr {
     use std::ffi::{OsStr, OsString};
     use std::fs::File;

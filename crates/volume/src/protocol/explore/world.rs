@@ -71,7 +71,7 @@ pub enum Mutation {
 pub enum Job {
     /// Puts an object in shards.
     Put,
-    /// Puts an object in shards, of which one may be missing.
+    /// Puts an object in shards, and allows one of them to be missing.
     PutMost,
     /// Puts an object that stands in its manifest.
     Inline,
