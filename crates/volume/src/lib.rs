@@ -52,6 +52,7 @@ mod scrub;
 mod setup;
 mod shortened;
 #[cfg(any(test, feature = "simulation"))]
+#[doc(hidden)]
 pub mod simulation;
 mod stages;
 mod status;
