@@ -6,7 +6,10 @@ use std::time::Duration;
 use paritas_store::error::Result;
 
 use crate::clock::Since;
+use crate::cluster::Cluster;
+use crate::find::FindJob;
 use crate::flaw::Flaw;
+use crate::found::FoundObject;
 use crate::list::{ListJob, Versions};
 use crate::names::ObjectName;
 use crate::protocol::{Listed, NodeIndex, Quorum, VersionKind};
@@ -74,6 +77,22 @@ impl Overview {
         let holders = nodes.iter().filter(|&&node| quorum.counts(node)).count();
         let is_settled = listed.kind == VersionKind::Put && holders >= quorum.to_write();
         is_settled.then_some((listed, nodes))
+    }
+
+    /// Finds an object as a reader did at the time of the overview. That costs one request if the
+    /// overview shows the object settled and it was not replaced since. Otherwise all nodes are
+    /// asked.
+    ///
+    /// # Errors
+    /// As [`FindJob::run`].
+    pub(crate) async fn find(&self, cluster: &Cluster, name: &ObjectName) -> Result<FoundObject> {
+        let job = || FindJob::of(cluster, name);
+        if let Some((listed, nodes)) = self.settled(cluster.quorum, name)
+            && let Some(found) = job().listed(listed, nodes).await
+        {
+            return Ok(found);
+        }
+        job().run().await
     }
 
     /// Returns the flaws of the nodes that did not answer.

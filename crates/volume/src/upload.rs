@@ -44,13 +44,14 @@ use crate::clock::{Since, now};
 use crate::cluster::Cluster;
 use crate::driver::drive;
 use crate::find::{FindJob, unsure};
-use crate::found::GetOptions;
-use crate::get::read_all;
+use crate::found::{FoundObject, GetOptions};
+use crate::get::ReadJob;
 use crate::hands::NameHands;
 use crate::list::ListJob;
 use crate::manifest::{Notes, Piece, check_notes};
 use crate::names::{self, CLOSING, ObjectName, PIECES, UPLOADS};
 use crate::outside::new_object;
+use crate::overview::Overview;
 use crate::protocol::{Get, Listed, NodeIndex, Version, VersionKind};
 use crate::put::{FailedPut, PutJob, PutOptions, PutReport, RemoveJob};
 
@@ -101,8 +102,18 @@ pub struct Upload<'v> {
     begun: u64,
 }
 
+/// The pieces that were listed of an upload.
+#[derive(Default)]
+struct ListedPieces {
+    numbers: BTreeSet<u32>,
+    /// When the last of them was written.
+    last: u64,
+}
+
 /// The uploads that have records.
 struct RecordedUploads<'v> {
+    /// What one listing of all nodes showed of the records.
+    overview: Overview,
     uploads: Vec<Upload<'v>>,
     /// The ids of uploads whose records cannot be read, and why.
     unreadable: Vec<(String, Error)>,
@@ -216,25 +227,34 @@ impl<'v> UploadsJob<'v> {
         if upload.record.given_up { Err(unknown(id)) } else { Ok(upload) }
     }
 
-    /// Reads the record of an upload.
+    /// Finds and reads the record of an upload.
     async fn read(self, id: &str) -> Result<Upload<'v>> {
         let is_id = |byte: u8| byte.is_ascii_hexdigit() || byte == b'-';
         let record = match ObjectName::new(format!("{UPLOADS}{id}")) {
             Ok(record) if !id.is_empty() && id.bytes().all(is_id) => record,
             _ => return Err(unknown(id)),
         };
-        let mut bytes = Vec::new();
-        let read = read_all(self.cluster, &record, &mut bytes).await;
-        let found = read.map_err(|error| match error.kind() {
+        let opened = match FindJob::of(self.cluster, &record).run().await {
+            Ok(found) => self.open(id, found).await,
+            Err(error) => Err(error),
+        };
+        opened.map_err(|error| match error.kind() {
             ErrorKind::NotFound => unknown(id),
             _ => error,
-        })?;
+        })
+    }
+
+    /// Reads the record of an upload.
+    async fn open(self, id: &str, object: FoundObject) -> Result<Upload<'v>> {
+        let (cluster, record, mut bytes) = (self.cluster, object.name().clone(), Vec::new());
+        let read = ReadJob { cluster, object, progress: &|_| {} };
+        let found = read.run(None, &mut bytes).await?;
         let damaged = |flaw| Error::new(ErrorKind::Io, format!("the record {record}: {flaw}"));
         let record: UploadRecord =
             serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?;
         let name = ObjectName::new(record.name.as_str())?;
         Ok(Upload {
-            cluster: self.cluster,
+            cluster,
             id: id.to_owned(),
             name,
             record,
@@ -259,26 +279,37 @@ impl<'v> UploadsJob<'v> {
     /// Returns all uploads whose records have names that begin with `prefix`. A record that cannot
     /// be read does not keep the others from being returned.
     async fn recorded(self, prefix: &str) -> Result<RecordedUploads<'v>> {
-        let names = list(self.cluster, prefix).await?.into_keys();
-        let ids: Vec<String> = names
-            .filter_map(|name| name.as_str().strip_prefix(UPLOADS).map(str::to_owned))
-            .collect();
-        let find = async |id: String| match self.read(&id).await {
-            // It was removed meanwhile.
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            Err(error) if error.kind() == ErrorKind::TooFewNodes => Err(error),
-            found => Ok(Some(found.map_err(|error| (id, error)))),
+        let overview = Overview::of(ListJob::of(self.cluster, prefix)).await?;
+        let records: Vec<ObjectName> = overview.objects().map(|(name, _)| name.clone()).collect();
+        let find = async |record: ObjectName| {
+            let id = record.as_str().strip_prefix(UPLOADS).unwrap_or_default().to_owned();
+            let opened = match overview.find(self.cluster, &record).await {
+                Ok(found) => self.open(&id, found).await,
+                Err(error) => Err(error),
+            };
+            // A record that was replaced meanwhile is read anew.
+            let read = match opened {
+                Err(_) => self.read(&id).await,
+                opened => opened,
+            };
+            match read {
+                // It was removed meanwhile.
+                Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+                Err(error) if error.kind() == ErrorKind::TooFewNodes => Err(error),
+                read => Ok(Some(read.map_err(|error| (id, error)))),
+            }
         };
-        let mut recorded = RecordedUploads { uploads: Vec::new(), unreadable: Vec::new() };
-        let mut found = stream::iter(ids).map(find).buffered(AT_ONCE);
+        let (mut uploads, mut unreadable) = (Vec::new(), Vec::new());
+        let mut found = stream::iter(records).map(find).buffered(AT_ONCE);
         while let Some(found) = found.try_next().await? {
             match found {
-                Some(Ok(upload)) => recorded.uploads.push(upload),
-                Some(Err(unreadable)) => recorded.unreadable.push(unreadable),
+                Some(Ok(upload)) => uploads.push(upload),
+                Some(Err(failed)) => unreadable.push(failed),
                 None => {}
             }
         }
-        Ok(recorded)
+        drop(found);
+        Ok(RecordedUploads { overview, uploads, unreadable })
     }
 
     /// Removes the pieces of objects that were just replaced or removed, given their uploads. What
@@ -300,17 +331,23 @@ impl<'v> UploadsJob<'v> {
     /// If an upload cannot be read or removed; the others have been collected then.
     pub async fn collect(self) -> Result<usize> {
         // The pieces are listed first: the records of what is stored later are there already.
-        let mut last: BTreeMap<String, u64> = BTreeMap::new();
+        let mut stored: BTreeMap<String, ListedPieces> = BTreeMap::new();
         for (name, listed) in list(self.cluster, PIECES).await? {
-            let Some((id, _)) = names::parse_piece(&name) else { continue };
-            let time = last.entry(id.to_owned()).or_default();
-            *time = (*time).max(listed.version.generation);
+            let Some((id, number)) = names::parse_piece(&name) else { continue };
+            let pieces = stored.entry(id.to_owned()).or_default();
+            pieces.last = pieces.last.max(listed.version.generation);
+            pieces.numbers.insert(number);
         }
+        let flags = list(self.cluster, CLOSING).await?;
+        let is_flagged = |id: &str| flags.keys().any(|flag| id_of_flag(flag) == Some(id));
         let (mut removed, mut known, mut failed) = (0, BTreeSet::new(), None);
-        let RecordedUploads { uploads, unreadable } = self.recorded(UPLOADS).await?;
+        let RecordedUploads { uploads, unreadable, overview } = self.recorded(UPLOADS).await?;
         for mut upload in uploads {
-            let time = last.remove(&upload.id).unwrap_or_default().max(upload.begun);
-            if upload.record.is_over() || now().saturating_sub(time) > WEEK {
+            let pieces = stored.remove(&upload.id).unwrap_or_default();
+            let time = pieces.last.max(upload.begun);
+            let ends = upload.record.is_over() || now().saturating_sub(time) > WEEK;
+            let is_clear = upload.is_settled_by(&overview) && !is_flagged(&upload.id);
+            if ends && !(is_clear && upload.is_in_use(&pieces.numbers).await) {
                 match upload.end().await {
                     Ok(fate) => removed += usize::from(fate == PieceFate::Removed),
                     Err(error) => _ = failed.get_or_insert(error),
@@ -320,13 +357,13 @@ impl<'v> UploadsJob<'v> {
         }
         // Such an upload may be open.
         for (id, _) in &unreadable {
-            last.remove(id);
+            stored.remove(id);
             known.insert(id.clone());
         }
-        known.extend(last.keys().cloned());
+        known.extend(stored.keys().cloned());
         self.remove_flags_without(&known).await?;
-        last.retain(|_, time| now().saturating_sub(*time) > DAY);
-        let removed = removed + self.collect_unrecorded(last.into_keys().collect()).await?;
+        stored.retain(|_, pieces| now().saturating_sub(pieces.last) > DAY);
+        let removed = removed + self.collect_unrecorded(stored.into_keys().collect()).await?;
         let unreadable = unreadable.into_iter().map(|(_, error)| error).next();
         unreadable.or(failed).map_or(Ok(removed), Err)
     }
@@ -335,8 +372,8 @@ impl<'v> UploadsJob<'v> {
     async fn remove_flags_without(self, known: &BTreeSet<String>) -> Result<()> {
         let flags = list(self.cluster, CLOSING).await?.into_iter();
         let is_left = |name: &ObjectName, time: u64| {
-            let id = name.as_str().strip_prefix(CLOSING).and_then(|rest| rest.split('/').next());
-            now().saturating_sub(time) > DAY && id.is_none_or(|id| !known.contains(id))
+            now().saturating_sub(time) > DAY
+                && id_of_flag(name).is_none_or(|id| !known.contains(id))
         };
         let left = flags.filter(|(name, listed)| is_left(name, listed.version.generation));
         let left: Vec<ObjectName> = left.map(|(name, _)| name).collect();
@@ -377,6 +414,11 @@ impl<'v> UploadsJob<'v> {
         let record = UploadRecord { name: name.to_string(), notes, done, given_up };
         Ok(Upload { cluster: self.cluster, id, name, record, version: None, begun: 0 })
     }
+}
+
+/// Returns the id of the upload that a flag is about.
+fn id_of_flag(flag: &ObjectName) -> Option<&str> {
+    flag.as_str().strip_prefix(CLOSING).and_then(|rest| rest.split('/').next())
 }
 
 fn unknown(id: &str) -> Error {
@@ -649,6 +691,23 @@ impl Upload<'_> {
             self.store_record().await?;
         }
         self.clear().await
+    }
+
+    /// Whether the overview shows that enough nodes have the record as it was read.
+    fn is_settled_by(&self, overview: &Overview) -> bool {
+        let settled = |name| Some(overview.settled(self.cluster.quorum, &name)?.0.version);
+        self.record_name().is_ok_and(|name| settled(name) == self.version)
+    }
+
+    /// Whether the upload is complete and the name's object has all pieces that are `stored`.
+    async fn is_in_use(&self, stored: &BTreeSet<u32>) -> bool {
+        if !self.record.done {
+            return false;
+        }
+        let Ok(object) = FindJob::of(self.cluster, &self.name).run().await else { return false };
+        let pieces = object.pieces().filter(|_| object.upload() == Some(&*self.id));
+        let used: BTreeSet<u32> = pieces.into_iter().flatten().map(|piece| piece.number).collect();
+        !used.is_empty() && stored.is_subset(&used)
     }
 
     /// Removes the pieces that are not used of an upload that is over; the record goes last.

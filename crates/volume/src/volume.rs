@@ -342,12 +342,7 @@ impl Volume {
     /// # Errors
     /// As [`Volume::find`].
     pub async fn find_by(&self, overview: &Overview, name: &ObjectName) -> Result<FoundObject> {
-        if let Some((listed, nodes)) = overview.settled(self.cluster.quorum, name)
-            && let Some(found) = FindJob::of(&self.cluster, name).listed(listed, nodes).await
-        {
-            return Ok(found);
-        }
-        self.find(name, GetOptions::default()).await
+        overview.find(&self.cluster, name).await
     }
 
     /// Lists all nodes once, to find or verify many objects by what they show.

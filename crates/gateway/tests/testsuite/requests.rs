@@ -321,6 +321,40 @@ async fn folders_are_listed_in_both_spellings() {
     }
 }
 
+/// Returns what stands between tags of an answer.
+fn between<'a>(answer: &'a str, tag: &str) -> &'a str {
+    let rest = answer.split_once(&format!("<{tag}>")).map_or("", |(_, rest)| rest);
+    rest.split_once(&format!("</{tag}>")).map_or("", |(inside, _)| inside)
+}
+
+/// A client whose list began at another gateway gets all keys that were put before, although this
+/// gateway keeps the rest of an older list.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_goes_on_only_from_its_own_first_page() {
+    for (version, next, tag) in
+        [("2", "continuation-token", "NextContinuationToken"), ("1", "marker", "NextMarker")]
+    {
+        let mut open = open_to_all().await;
+        let [one, other] = [open.address, serve(Arc::clone(&open.volume), Keys::open()).await];
+        put_behind(&open, "photos/a").await;
+        put_behind(&open, "photos/b").await;
+        let line = format!("GET /photos?list-type={version}&encoding-type=url");
+        let first = |of: &str| format!("{of}&max-keys=1");
+        let rest = |answer: &str| format!("{line}&{next}={}", between(answer, tag));
+        let older = ask(&open, &first(&line), &[], "").await;
+        put_behind(&open, "photos/c").await;
+        open.address = other;
+        let newer = ask(&open, &first(&line), &[], "").await;
+        open.address = one;
+        let newer = ask(&open, &rest(&newer), &[], "").await;
+        assert!(newer.contains("<Key>b</Key>") && newer.contains("<Key>c</Key>"), "{newer}");
+        let older = ask(&open, &rest(&older), &[], "").await;
+        assert!(older.contains("<Key>b</Key>") && !older.contains("<Key>c</Key>"), "{older}");
+        let chosen = ask(&open, &format!("{line}&marker=a&start-after=a"), &[], "").await;
+        assert!(chosen.contains("<Key>c</Key>") && !chosen.contains("<Key>a</Key>"), "{chosen}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn ranges_and_times_that_cannot_be_read_are_passed_over() {
     let open = open_to_all().await;

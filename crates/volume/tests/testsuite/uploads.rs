@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use crate::common::gate::Gate;
 use crate::common::{Disks, content, get, listed, name, put, put_piece};
 use paritas_shards::Attributes;
-use paritas_volume::node::NodeCall;
+use paritas_volume::node::{Counters, NodeCall};
 use paritas_volume::{ErrorKind, GetOptions, Notes, Piece, PutOptions, State, Upload, Volume};
 
 const OBJECT: &str = "films/a";
@@ -348,4 +348,29 @@ async fn uploads_of_other_names_cost_puts_nothing() {
     gate.open();
     watched.remove(&name(OBJECT)).await.unwrap();
     assert_eq!(listed(&volume, ".paritas/").await, [""; 0]);
+}
+
+/// What is asked each hour about an upload that is complete, and whose object is there.
+#[tokio::test(flavor = "multi_thread")]
+async fn collecting_asks_little_about_complete_uploads() {
+    let disks = Disks::new(3);
+    let (volume, counters) = disks.open_counted("2+1");
+    volume.mark_nodes().await.unwrap();
+    let lists = |of: &Counters| of.of(NodeCall::List).calls;
+    let mut costs = Vec::new();
+    for object in ["films/a", "films/b", "films/c"] {
+        let upload = volume.begin_upload(&name(object), Notes::new()).await.unwrap();
+        put_piece(&upload, 1, &content(CUT)).await;
+        let pieces = pieces_of(&upload).await;
+        complete(upload, pieces).await.unwrap();
+        volume.collect().await.unwrap();
+        let before = lists(&counters);
+        volume.collect().await.unwrap();
+        costs.push(lists(&counters) - before);
+    }
+    // One list of each node: the versions of the object's name.
+    assert_eq!([costs[1] - costs[0], costs[2] - costs[1]], [3, 3], "{costs:?}");
+    volume.remove(&name("films/b")).await.unwrap();
+    volume.collect().await.unwrap();
+    assert_eq!(listed(&volume, ".paritas/uploads/").await.len(), 2);
 }
