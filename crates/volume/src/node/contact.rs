@@ -35,7 +35,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use paritas_store::error::{Error, ErrorKind, Result};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep_until};
 
 use super::NodeCall;
@@ -79,6 +79,9 @@ pub(crate) struct Contact {
     limit: Duration,
     state: Mutex<ContactState>,
     is_lost: watch::Sender<bool>,
+    /// Wakes the calls that wait when contact is lost, in the order in which they began to wait.
+    /// `is_lost` would wake them in a random order, and no simulated run would repeat another.
+    lost: Notify,
 }
 
 #[derive(Debug)]
@@ -126,7 +129,8 @@ impl Contact {
             closed: None,
         };
         let (is_lost, _) = watch::channel(false);
-        Arc::new(Self { node: node.into(), limit, state: Mutex::new(state), is_lost })
+        let (node, state) = (node.into(), Mutex::new(state));
+        Arc::new(Self { node, limit, state, is_lost, lost: Notify::new() })
     }
 
     /// Contact with a node that is never given up.
@@ -231,6 +235,7 @@ impl Contact {
         state.next_trial = Instant::now().checked_add(state.rest);
         state.closed = None;
         self.is_lost.send_replace(true);
+        self.lost.notify_waiters();
     }
 
     /// Notes that a call has failed after all its repetitions, because no connection to the node
@@ -363,15 +368,17 @@ impl Wait<'_> {
 
     /// Returns when contact is lost, by this call or another one.
     async fn until_lost(&self) {
-        let mut lost = self.contact.watch();
-        while !*lost.borrow_and_update() {
+        // A loss from here on is noticed, also if contact is regained before this is polled.
+        let mut lost = std::pin::pin!(self.contact.lost.notified());
+        lost.as_mut().enable();
+        while !self.contact.is_lost() {
             let due = self.due();
             tokio::select! {
                 biased;
                 () = sleep_until(due) => if self.due() <= Instant::now() {
                     self.contact.lose();
                 },
-                _ = lost.changed() => {}
+                () = lost.as_mut() => return,
             }
         }
     }
