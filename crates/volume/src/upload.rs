@@ -30,6 +30,9 @@
 //! A piece is removed only if the upload is over, no flag counts, and no version lists the piece
 //! that counts or may come to count: the greatest settled version of the name and all greater ones.
 //! If an old flag is left, all nodes must have told their versions (`Upload::look`).
+//!
+//! The file is long because completing, giving up and collecting keep these rules together, and are
+//! read side by side.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Cursor, Read};
