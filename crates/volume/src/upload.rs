@@ -237,19 +237,17 @@ impl<'v> UploadsJob<'v> {
             Ok(record) if !id.is_empty() && id.bytes().all(is_id) => record,
             _ => return Err(unknown(id)),
         };
-        let opened = match FindJob::of(self.cluster, &record).run().await {
-            Ok(found) => self.open(id, found).await,
-            Err(error) => Err(error),
-        };
+        let opened = self.open(id, FindJob::of(self.cluster, &record).run().await).await;
         opened.map_err(|error| match error.kind() {
             ErrorKind::NotFound => unknown(id),
             _ => error,
         })
     }
 
-    /// Reads the record of an upload.
-    async fn open(self, id: &str, object: FoundObject) -> Result<Upload<'v>> {
-        let (cluster, record, mut bytes) = (self.cluster, object.name().clone(), Vec::new());
+    /// Reads the record of an upload, if it was found.
+    async fn open(self, id: &str, found: Result<FoundObject>) -> Result<Upload<'v>> {
+        let (cluster, object, mut bytes) = (self.cluster, found?, Vec::new());
+        let record = object.name().clone();
         let read = ReadJob { cluster, object, progress: &|_| {} };
         let found = read.run(None, &mut bytes).await?;
         let damaged = |flaw| Error::new(ErrorKind::Io, format!("the record {record}: {flaw}"));
@@ -286,16 +284,11 @@ impl<'v> UploadsJob<'v> {
         let records: Vec<ObjectName> = overview.objects().map(|(name, _)| name.clone()).collect();
         let find = async |record: ObjectName| {
             let id = record.as_str().strip_prefix(UPLOADS).unwrap_or_default().to_owned();
-            let opened = match overview.find(self.cluster, &record).await {
-                Ok(found) => self.open(&id, found).await,
-                Err(error) => Err(error),
-            };
-            // A record that was replaced meanwhile is read anew.
-            let read = match opened {
-                Err(_) => self.read(&id).await,
-                opened => opened,
-            };
-            match read {
+            if let Ok(upload) = self.open(&id, overview.find(self.cluster, &record).await).await {
+                return Ok(Some(Ok(upload)));
+            }
+            // Perhaps it was replaced meanwhile.
+            match self.read(&id).await {
                 // It was removed meanwhile.
                 Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
                 Err(error) if error.kind() == ErrorKind::TooFewNodes => Err(error),

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 
 use super::register::KeyAct;
-use super::{OpenUpload, RunningGateway, Scene};
+use super::{GatewayScene, KnownUpload, RunningGateway};
 use crate::door::ConnectionPlace;
 use crate::judge::{hex, unhex};
 
@@ -22,7 +22,7 @@ pub const KEYS: [&str; 3] = ["a", "b/c", "b/d"];
 
 /// What a client asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Job {
+pub enum S3Job {
     Put,
     /// A put that must not replace anything.
     PutNew,
@@ -43,31 +43,31 @@ pub enum Job {
     Abort,
 }
 
-pub const JOBS: [Job; 20] = [
-    Job::Put,
-    Job::Put,
-    Job::Put,
-    Job::Put,
-    Job::PutNew,
-    Job::Get,
-    Job::Get,
-    Job::Get,
-    Job::Head,
-    Job::Delete,
-    Job::DeleteMany,
-    Job::List,
-    Job::ListPages,
-    Job::Tag,
-    Job::Renote,
-    Job::Copy,
-    Job::Upload,
-    Job::Upload,
-    Job::Complete,
-    Job::Abort,
+pub const S3_JOBS: [S3Job; 20] = [
+    S3Job::Put,
+    S3Job::Put,
+    S3Job::Put,
+    S3Job::Put,
+    S3Job::PutNew,
+    S3Job::Get,
+    S3Job::Get,
+    S3Job::Get,
+    S3Job::Head,
+    S3Job::Delete,
+    S3Job::DeleteMany,
+    S3Job::List,
+    S3Job::ListPages,
+    S3Job::Tag,
+    S3Job::Renote,
+    S3Job::Copy,
+    S3Job::Upload,
+    S3Job::Upload,
+    S3Job::Complete,
+    S3Job::Abort,
 ];
 
 /// A request without a signature.
-struct Asked {
+struct PlainRequest {
     method: &'static str,
     /// The key, and what is asked of it.
     target: String,
@@ -76,7 +76,7 @@ struct Asked {
 }
 
 /// An answer that came to its end.
-pub struct Answer {
+pub struct S3Answer {
     pub status: u16,
     head: String,
     pub body: Vec<u8>,
@@ -114,7 +114,7 @@ fn between<'t>(text: &'t str, tag: &str) -> Option<&'t str> {
     rest.split_once(&format!("</{tag}>")).map(|(inside, _)| inside)
 }
 
-impl Asked {
+impl PlainRequest {
     fn new(method: &'static str, key: usize) -> Self {
         let target = format!("/{BUCKET}/{}", KEYS[key]);
         Self { method, target, headers: Vec::new(), body: Vec::new() }
@@ -132,7 +132,7 @@ impl Asked {
     }
 }
 
-impl Answer {
+impl S3Answer {
     /// Reads an answer, unless it broke off.
     fn of(bytes: &[u8], has_body: bool) -> Option<Self> {
         let end = bytes.windows(4).position(|four| four == b"\r\n\r\n")?;
@@ -161,10 +161,10 @@ impl Answer {
     }
 }
 
-impl Scene {
+impl GatewayScene {
     /// Sends a request to one of the gateways. There is no answer if the gateway is killed, or if
     /// the client goes before.
-    async fn send(&self, asked: &Asked) -> Option<Answer> {
+    async fn send(&self, asked: &PlainRequest) -> Option<S3Answer> {
         let gateway = self.some_gateway();
         let patience = self.world.draw(|chance| {
             let goes = chance.percent(10).then(|| chance.time(Duration::from_secs(20)));
@@ -176,9 +176,9 @@ impl Scene {
     async fn send_to(
         &self,
         running: &RunningGateway,
-        asked: &Asked,
+        asked: &PlainRequest,
         patience: Duration,
-    ) -> Option<Answer> {
+    ) -> Option<S3Answer> {
         let (mut client, server) = tokio::io::duplex(1 << 16);
         // The place is given back when the connection ends; nobody stops the gateway.
         let leaving = watch::Sender::new(());
@@ -194,7 +194,7 @@ impl Scene {
             client.write_all(&asked.bytes()).await.ok()?;
             let mut answer = Vec::new();
             client.read_to_end(&mut answer).await.ok()?;
-            Answer::of(&answer, asked.method != "HEAD")
+            S3Answer::of(&answer, asked.method != "HEAD")
         };
         let answer = tokio::select! {
             biased;
@@ -210,7 +210,7 @@ impl Scene {
     }
 
     /// Notes answers that must not be. While no more nodes fail than may be lost, everything works.
-    fn judge(&self, asked: &Asked, answer: &Answer) {
+    fn judge(&self, asked: &PlainRequest, answer: &S3Answer) {
         let text = answer.text();
         let has_fault = answer.status >= 500 || text.contains("<Error>") && answer.status < 300;
         let is_excused = self.is_stormy
@@ -224,22 +224,22 @@ impl Scene {
     }
 
     /// Does a job, and notes what came of it.
-    pub async fn act(&self, job: Job, key: usize, number: u64) -> Option<u16> {
+    pub async fn act(&self, job: S3Job, key: usize, number: u64) -> Option<u16> {
         match job {
-            Job::Put => self.put(key, number, None).await,
-            Job::PutNew => self.put(key, number, Some("If-None-Match: *")).await,
-            Job::Get => self.get(key).await,
-            Job::Head => self.head(key).await,
-            Job::Delete => self.delete(Asked::new("DELETE", key), key).await,
-            Job::DeleteMany => self.delete(delete_many(key), key).await,
-            Job::List => self.list(1000).await,
-            Job::ListPages => self.list(1).await,
-            Job::Tag => self.change_tags(key, number).await,
-            Job::Renote => self.change_notes(key, number).await,
-            Job::Copy => self.copy(key).await,
-            Job::Upload => self.upload(key, number).await,
-            Job::Complete => self.complete(key).await,
-            Job::Abort => self.abort(key).await,
+            S3Job::Put => self.put(key, number, None).await,
+            S3Job::PutNew => self.put(key, number, Some("If-None-Match: *")).await,
+            S3Job::Get => self.get(key).await,
+            S3Job::Head => self.head(key).await,
+            S3Job::Delete => self.delete(PlainRequest::new("DELETE", key), key).await,
+            S3Job::DeleteMany => self.delete(delete_many(key), key).await,
+            S3Job::List => self.list(1000).await,
+            S3Job::ListPages => self.list(1).await,
+            S3Job::Tag => self.change_tags(key, number).await,
+            S3Job::Renote => self.change_notes(key, number).await,
+            S3Job::Copy => self.copy(key).await,
+            S3Job::Upload => self.upload(key, number).await,
+            S3Job::Complete => self.complete(key).await,
+            S3Job::Abort => self.abort(key).await,
         }
     }
 
@@ -247,7 +247,7 @@ impl Scene {
         let begun = self.history().now();
         etags(number).into_iter().for_each(|etag| self.history().know(etag, number));
         let deed = self.history().begin(key, KeyAct::Put(number));
-        let mut asked = Asked { body: content(number), ..Asked::new("PUT", key) };
+        let mut asked = PlainRequest { body: content(number), ..PlainRequest::new("PUT", key) };
         asked.headers.extend(condition.map(str::to_owned));
         let answer = self.send(&asked).await?;
         if answer.status == 412 {
@@ -268,7 +268,7 @@ impl Scene {
 
     /// Reads an object, and notes what is read.
     pub async fn get(&self, key: usize) -> Option<u16> {
-        let (asked, begun) = (Asked::new("GET", key), self.history().now());
+        let (asked, begun) = (PlainRequest::new("GET", key), self.history().now());
         let answer = self.send(&asked).await?;
         let mut history = self.history();
         if answer.status == 404 {
@@ -292,7 +292,7 @@ impl Scene {
 
     async fn head(&self, key: usize) -> Option<u16> {
         let begun = self.history().now();
-        let answer = self.send(&Asked::new("HEAD", key)).await?;
+        let answer = self.send(&PlainRequest::new("HEAD", key)).await?;
         match answer.status {
             404 => self.history().saw(key, begun, None),
             200 => self.saw_etag(key, begun, &answer.etag().unwrap_or_default()),
@@ -309,7 +309,7 @@ impl Scene {
         }
     }
 
-    async fn delete(&self, asked: Asked, key: usize) -> Option<u16> {
+    async fn delete(&self, asked: PlainRequest, key: usize) -> Option<u16> {
         let deed = self.history().begin(key, KeyAct::Remove);
         let answer = self.send(&asked).await?;
         if answer.is_good() {
@@ -326,7 +326,7 @@ impl Scene {
             let after: String =
                 token.iter().map(|token| format!("&continuation-token={token}")).collect();
             let target = format!("/{BUCKET}?list-type=2&max-keys={keys_of_a_page}{after}");
-            let answer = self.send(&Asked { target, ..Asked::new("GET", 0) }).await?;
+            let answer = self.send(&PlainRequest { target, ..PlainRequest::new("GET", 0) }).await?;
             if !answer.is_good() {
                 return Some(answer.status);
             }
@@ -354,7 +354,7 @@ impl Scene {
     }
 
     async fn change_tags(&self, key: usize, number: u64) -> Option<u16> {
-        let mut asked = Asked::new("PUT", key);
+        let mut asked = PlainRequest::new("PUT", key);
         asked.target.push_str("?tagging");
         asked.body = format!(
             "<Tagging><TagSet><Tag><Key>k</Key><Value>{number}</Value></Tag></TagSet></Tagging>"
@@ -365,7 +365,7 @@ impl Scene {
 
     /// Copies an object onto itself.
     async fn change_notes(&self, key: usize, number: u64) -> Option<u16> {
-        let mut asked = Asked::new("PUT", key);
+        let mut asked = PlainRequest::new("PUT", key);
         asked.headers = vec![
             format!("x-amz-copy-source: /{BUCKET}/{}", KEYS[key]),
             "x-amz-metadata-directive: REPLACE".to_owned(),
@@ -378,7 +378,7 @@ impl Scene {
     async fn copy(&self, key: usize) -> Option<u16> {
         let target = (key + 1) % KEYS.len();
         let deed = self.history().begin(target, KeyAct::Copy);
-        let mut asked = Asked::new("PUT", target);
+        let mut asked = PlainRequest::new("PUT", target);
         asked.headers.push(format!("x-amz-copy-source: /{BUCKET}/{}", KEYS[key]));
         let begun = self.history().now();
         let answer = self.send(&asked).await?;
@@ -402,7 +402,7 @@ impl Scene {
 
     /// Begins an upload and stores its only part. Others may complete it, or give it up.
     async fn upload(&self, key: usize, number: u64) -> Option<u16> {
-        let mut asked = Asked::new("POST", key);
+        let mut asked = PlainRequest::new("POST", key);
         asked.target.push_str("?uploads");
         let answer = self.send(&asked).await?;
         let text = answer.text();
@@ -411,12 +411,12 @@ impl Scene {
         };
         let part = 1 + number % 3;
         let target = format!("/{BUCKET}/{}?partNumber={part}&uploadId={id}", KEYS[key]);
-        let asked = Asked { target, body: content(number), ..Asked::new("PUT", key) };
+        let asked = PlainRequest { target, body: content(number), ..PlainRequest::new("PUT", key) };
         let answer = self.send(&asked).await?;
         if answer.is_good() {
             etags(number).into_iter().for_each(|etag| self.history().know(etag, number));
             let deed = OnceLock::new();
-            let upload = OpenUpload { key, id: id.to_owned(), part, number, deed };
+            let upload = KnownUpload { key, id: id.to_owned(), part, number, deed };
             self.uploads().push(Arc::new(upload));
             if number.is_multiple_of(2) {
                 return self.complete(key).await;
@@ -425,7 +425,7 @@ impl Scene {
         Some(answer.status)
     }
 
-    fn upload_of(&self, key: usize) -> Option<Arc<OpenUpload>> {
+    fn upload_of(&self, key: usize) -> Option<Arc<KnownUpload>> {
         let uploads = self.uploads();
         let of_key: Vec<_> = uploads.iter().filter(|upload| upload.key == key).collect();
         let some = self.world.draw(|chance| chance.below(of_key.len().max(1) as u64) as usize);
@@ -434,11 +434,11 @@ impl Scene {
 
     async fn complete(&self, key: usize) -> Option<u16> {
         let upload = self.upload_of(key)?;
-        let OpenUpload { id, part, number, deed, .. } = &*upload;
+        let KnownUpload { id, part, number, deed, .. } = &*upload;
         let [of_part, of_whole] = etags(*number);
         // The first request that asks for it completes the upload; others find that it is done.
         let deed = *deed.get_or_init(|| self.history().begin(key, KeyAct::Put(*number)));
-        let mut asked = Asked::new("POST", key);
+        let mut asked = PlainRequest::new("POST", key);
         asked.target.push_str(&format!("?uploadId={id}"));
         asked.body = format!(
             "<CompleteMultipartUpload><Part><PartNumber>{part}</PartNumber>\
@@ -459,15 +459,20 @@ impl Scene {
 
     async fn abort(&self, key: usize) -> Option<u16> {
         let upload = self.upload_of(key)?;
-        let mut asked = Asked::new("DELETE", key);
+        let mut asked = PlainRequest::new("DELETE", key);
         asked.target.push_str(&format!("?uploadId={}", upload.id));
         self.send(&asked).await.map(|answer| answer.status)
     }
 }
 
-fn delete_many(key: usize) -> Asked {
+fn delete_many(key: usize) -> PlainRequest {
     let body = format!("<Delete><Object><Key>{}</Key></Object></Delete>", KEYS[key]).into_bytes();
     let digest = BASE64_STANDARD.encode(Md5::digest(&body));
     let headers = vec![format!("Content-MD5: {digest}")];
-    Asked { target: format!("/{BUCKET}?delete"), headers, body, ..Asked::new("POST", key) }
+    PlainRequest {
+        target: format!("/{BUCKET}?delete"),
+        headers,
+        body,
+        ..PlainRequest::new("POST", key)
+    }
 }

@@ -27,10 +27,12 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
-use client::{JOBS, KEYS};
+use client::{KEYS, S3_JOBS};
 use futures::future::{join, join_all};
 use paritas::Code;
-use paritas_volume::simulation::{Dice, Simulated, SimulatedWorld, Weather, by_clock};
+use paritas_volume::simulation::{
+    Dice, Simulated, SimulatedWorld, Weather, by_clock, number_from_environment as number,
+};
 use paritas_volume::{ObjectName, PutOptions, Upkeep, Volume, keep};
 use register::KeyHistory;
 use tokio::sync::watch;
@@ -86,7 +88,7 @@ struct RunningGateway {
 }
 
 /// An upload with its only part, which clients know.
-struct OpenUpload {
+struct KnownUpload {
     key: usize,
     id: String,
     part: u64,
@@ -95,7 +97,7 @@ struct OpenUpload {
     deed: OnceLock<usize>,
 }
 
-struct Scene {
+struct GatewayScene {
     world: Arc<SimulatedWorld>,
     code: Code,
     nodes: usize,
@@ -106,18 +108,18 @@ struct Scene {
     is_stormy: bool,
     gateways: Mutex<Vec<Arc<RunningGateway>>>,
     history: Mutex<KeyHistory>,
-    uploads: Mutex<Vec<Arc<OpenUpload>>>,
+    uploads: Mutex<Vec<Arc<KnownUpload>>>,
     reached: Mutex<BTreeSet<String>>,
 }
 
 /// What a run came to.
-struct RunOutcome {
+struct GatewayRun {
     flaws: Vec<String>,
     lines: Vec<String>,
     reached: BTreeSet<String>,
 }
 
-impl Scene {
+impl GatewayScene {
     fn of(seed: u64) -> Self {
         let mut chance = Dice::new(!seed);
         let (code, nodes, losses) = chance.choose(&VOLUMES);
@@ -148,7 +150,7 @@ impl Scene {
         held(&self.history)
     }
 
-    fn uploads(&self) -> MutexGuard<'_, Vec<Arc<OpenUpload>>> {
+    fn uploads(&self) -> MutexGuard<'_, Vec<Arc<KnownUpload>>> {
         held(&self.uploads)
     }
 
@@ -227,7 +229,7 @@ impl Scene {
             let think = self.world.draw(|chance| chance.time(Duration::from_secs(20)));
             sleep(think).await;
             let (job, key, number) = self.world.draw(|chance| {
-                (chance.choose(&JOBS), chance.below(KEYS.len() as u64) as usize, chance.number())
+                (chance.choose(&S3_JOBS), chance.below(KEYS.len() as u64) as usize, chance.number())
             });
             let status = self.act(job, key, number).await;
             let told = status.map_or("no answer".to_owned(), |status| status.to_string());
@@ -300,12 +302,12 @@ impl Scene {
 }
 
 /// Runs the world of a seed to its end. Keeps the events as text if they are wanted.
-fn run(seed: u64, keeps_lines: bool) -> RunOutcome {
+fn run(seed: u64, keeps_lines: bool) -> GatewayRun {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     let runtime = builder.enable_time().start_paused(true).build().expect("a runtime");
     runtime.block_on(async {
         let _simulated = Simulated::begin(seed);
-        let scene = Scene::of(seed);
+        let scene = GatewayScene::of(seed);
         if keeps_lines {
             scene.world.keep_lines();
         }
@@ -313,7 +315,7 @@ fn run(seed: u64, keeps_lines: bool) -> RunOutcome {
         let (_, _, lines) = scene.world.take_trace();
         let reached = std::mem::take(&mut *held(&scene.reached));
         let flaws = scene.history().check();
-        RunOutcome { flaws, lines, reached }
+        GatewayRun { flaws, lines, reached }
     })
 }
 
@@ -333,11 +335,6 @@ fn run_all(seeds: Range<u64>) -> BTreeSet<String> {
     }
     assert!(failed.is_empty(), "{} seeds fail:\n{}", failed.len(), failed.join("\n"));
     reached
-}
-
-/// Returns a number from the environment.
-fn number(variable: &str) -> Option<u64> {
-    std::env::var(variable).ok().map(|text| text.parse().expect("a number"))
 }
 
 #[test]

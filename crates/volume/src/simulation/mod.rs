@@ -56,3 +56,12 @@ pub use thread::take;
 pub use world::{BrokenRule, SimulatedWorld, Weather};
 
 pub use crate::outside::simulated::Simulated;
+
+/// Returns a number from the environment, such as the seed of a run.
+///
+/// # Panics
+/// If the variable is set and is not a number.
+#[must_use]
+pub fn number_from_environment(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok().map(|text| text.parse().expect("a number"))
+}

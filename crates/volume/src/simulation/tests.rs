@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use super::number_from_environment as number;
 use super::run::{RunOutcome, run};
 use super::world::BrokenRule;
 
@@ -57,11 +58,6 @@ fn told(seed: u64, outcome: &RunOutcome) -> Option<String> {
         "cargo test -p paritas-volume --lib simulation::tests::one_seed -- --ignored --nocapture";
     let flaws = outcome.flaws.join("\n  ");
     (!flaws.is_empty()).then(|| format!("SIMULATION_SEED={seed} {command}\n  {flaws}"))
-}
-
-/// Returns a number from the environment.
-fn number(variable: &str) -> Option<u64> {
-    std::env::var(variable).ok().map(|text| text.parse().expect("a number"))
 }
 
 #[test]

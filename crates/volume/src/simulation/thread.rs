@@ -26,17 +26,17 @@ enum Turn {
 }
 
 #[derive(Debug)]
-struct Turns {
+struct ThreadTurns {
     turn: Mutex<Turn>,
     changed: Condvar,
 }
 
 thread_local! {
     /// The turns of this thread, if it works for a simulated client.
-    static TURNS: RefCell<Option<Arc<Turns>>> = const { RefCell::new(None) };
+    static TURNS: RefCell<Option<Arc<ThreadTurns>>> = const { RefCell::new(None) };
 }
 
-impl Turns {
+impl ThreadTurns {
     fn lock(&self) -> MutexGuard<'_, Turn> {
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -58,9 +58,9 @@ impl Turns {
 }
 
 /// Ends the turns when one of the two sides is gone.
-struct Side(Arc<Turns>);
+struct TurnSide(Arc<ThreadTurns>);
 
-impl Drop for Side {
+impl Drop for TurnSide {
     fn drop(&mut self) {
         self.0.give(Turn::Over);
     }
@@ -74,11 +74,11 @@ pub(crate) async fn block<R: Send + 'static>(
     doing: &'static str,
     work: impl FnOnce() -> R + Send + 'static,
 ) -> Result<R> {
-    let turns = Arc::new(Turns { turn: Mutex::new(Turn::Thread), changed: Condvar::new() });
-    let side = Side(Arc::clone(&turns));
+    let turns = Arc::new(ThreadTurns { turn: Mutex::new(Turn::Thread), changed: Condvar::new() });
+    let side = TurnSide(Arc::clone(&turns));
     let (runtime, outside, of_thread) = (Handle::current(), share(), Arc::clone(&turns));
     let thread = std::thread::spawn(move || {
-        let _side = Side(Arc::clone(&of_thread));
+        let _side = TurnSide(Arc::clone(&of_thread));
         let _runtime = runtime.enter();
         outside.take_over();
         TURNS.set(Some(of_thread));
