@@ -424,5 +424,5 @@ fn token_of(last: &str) -> String {
 
 fn token_text(token: &str) -> S3Result<String> {
     let text = unhex(token).and_then(|bytes| String::from_utf8(bytes).ok());
-    text.ok_or_else(|| s3_error!(InvalidArgument, "the continuation token is none of ours"))
+    text.ok_or_else(|| s3_error!(InvalidArgument, "no gateway made this continuation token"))
 }
