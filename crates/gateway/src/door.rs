@@ -30,6 +30,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::arrival::{BodyArrival, arriving};
+use crate::delayed;
 use crate::demands::{is_forwarded, pass_over_unreadable, refused_form};
 use crate::document::numbered;
 use crate::errors::explained;
@@ -152,6 +153,7 @@ impl Door {
         if method.is_safe() || !is_finished {
             return self.service.call(request).await;
         }
+        let is_copy = request.headers().contains_key("x-amz-copy-source");
         let (door, turns) = (Arc::clone(self), Arc::clone(&place.turns));
         let turn = turns.acquire_owned().await;
         let answered = async move {
@@ -159,7 +161,10 @@ impl Door {
             drop((turn, place));
             answered
         };
-        tokio::spawn(answered).await.unwrap_or_else(|error| Err(HttpError::new(error.into())))
+        match is_copy {
+            true => delayed::soon(tokio::spawn(answered)).await,
+            false => delayed::joined(tokio::spawn(answered).await),
+        }
     }
 
     /// Returns the bucket that the host of a request names.

@@ -21,6 +21,7 @@ mod body;
 mod chunks;
 mod conditions;
 mod continued;
+mod delayed;
 mod demands;
 mod document;
 mod door;

@@ -1,0 +1,111 @@
+//! Answers to copies that take long.
+//!
+//! Clients and load balancers give up on an answer of which nothing comes for a minute, and a copy
+//! of gigabytes between slow nodes takes longer. So such an answer begins before its outcome is
+//! known, as that of S3 does: its status is 200, white space follows, and the document comes last,
+//! which may be an error. Clients of S3 look for one there.
+
+use std::time::Duration;
+
+use futures::stream::unfold;
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, Response};
+use s3s::dto::StreamingBlob;
+use s3s::{Body, HttpError};
+use tokio::task::{JoinError, JoinHandle};
+use tokio::time::timeout;
+
+/// How long a copy may take before its answer begins.
+const SOON: Duration = Duration::from_secs(10);
+/// The time between two bytes of white space.
+const PAUSE: Duration = Duration::from_secs(5);
+/// The beginning of each document. White space may not come before it.
+const DECLARATION: &str = r#"<?xml version="1.0" encoding="UTF-8"?>"#;
+
+/// An answer, or why there is none.
+type Answered = Result<Response<Body>, HttpError>;
+
+/// Returns the answer of the task if it comes soon, or one that begins now and ends with the
+/// document of the task's answer. The task goes on if this is dropped.
+///
+/// # Errors
+/// If the task has no answer.
+pub async fn soon(mut task: JoinHandle<Answered>) -> Answered {
+    match timeout(SOON, &mut task).await {
+        Ok(answered) => joined(answered),
+        Err(_) => Ok(begun(task)),
+    }
+}
+
+/// Returns what a task has answered.
+///
+/// # Errors
+/// If it has no answer.
+pub fn joined(answered: Result<Answered, JoinError>) -> Answered {
+    answered.unwrap_or_else(|error| Err(HttpError::new(error.into())))
+}
+
+/// Returns an answer that waits for the task with white space.
+fn begun(task: JoinHandle<Answered>) -> Response<Body> {
+    /// What comes next.
+    enum Next {
+        Declaration(JoinHandle<Answered>),
+        Rest(JoinHandle<Answered>),
+        End,
+    }
+    let step = async |next: Next| match next {
+        Next::Declaration(task) => Some((Ok(DECLARATION.into()), Next::Rest(task))),
+        Next::Rest(mut task) => match timeout(PAUSE, &mut task).await {
+            Err(_) => Some((Ok(" ".into()), Next::Rest(task))),
+            Ok(answered) => Some((rest_of(joined(answered)), Next::End)),
+        },
+        Next::End => None,
+    };
+    let parts = unfold(Next::Declaration(task), step);
+    let mut answer = Response::new(Body::from(StreamingBlob::wrap(parts)));
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/xml"));
+    answer
+}
+
+/// Returns the document of an answer, without the declaration that has been sent already.
+fn rest_of(answered: Answered) -> std::io::Result<hyper::body::Bytes> {
+    let answer = answered.map_err(|error| std::io::Error::other(s3s::StdError::from(error)))?;
+    let document = answer.body().bytes();
+    let document = document.ok_or_else(|| std::io::Error::other("the answer is no document"))?;
+    let declared = document.starts_with(DECLARATION.as_bytes());
+    Ok(document.slice(if declared { DECLARATION.len() } else { 0 }..))
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::TryStreamExt;
+    use http::StatusCode;
+
+    use super::*;
+
+    /// Returns the status and the text that a client gets if a copy takes some seconds.
+    async fn got(seconds: u64, status: StatusCode, document: &str) -> (StatusCode, String) {
+        let mut answer = Response::new(Body::from(format!("{DECLARATION}{document}")));
+        *answer.status_mut() = status;
+        let task = tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_secs(seconds)).await;
+            Ok(answer)
+        });
+        let answer = soon(task).await.unwrap();
+        let status = answer.status();
+        let parts: Vec<_> = StreamingBlob::from(answer.into_body()).try_collect().await.unwrap();
+        (status, String::from_utf8(parts.concat()).unwrap())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn answers_to_slow_copies_begin_before_their_outcome_is_known() {
+        let (done, failed) = ("<CopyObjectResult/>", "<Error/>");
+        let with = |before: &str, document: &str| format!("{DECLARATION}{before}{document}");
+        let (ok, refused) = (StatusCode::OK, StatusCode::INTERNAL_SERVER_ERROR);
+        assert_eq!(got(9, ok, done).await, (ok, with("", done)));
+        assert_eq!(got(9, refused, failed).await, (refused, with("", failed)));
+        assert_eq!(got(11, ok, done).await, (ok, with("", done)));
+        assert_eq!(got(62, ok, done).await, (ok, with(&" ".repeat(10), done)));
+        assert_eq!(got(62, refused, failed).await, (ok, with(&" ".repeat(10), failed)));
+    }
+}
