@@ -12,11 +12,11 @@
 //! uploads that have such pieces, and no others, are continued.
 
 use std::collections::BTreeMap;
-use std::fs::{File, Metadata};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io;
 
 use paritas_shards::Digest;
 use paritas_store::error::{Error, ErrorKind, Result};
+use paritas_store::place::source::SteadyFile;
 
 use crate::cluster::Cluster;
 use crate::manifest::Notes;
@@ -47,7 +47,7 @@ pub struct PiecewisePut {
 pub(crate) struct ResumeJob<'a> {
     pub cluster: &'a Cluster,
     pub name: &'a ObjectName,
-    pub file: File,
+    pub file: SteadyFile,
     pub piece_bytes: u64,
     pub options: PutOptions,
 }
@@ -61,16 +61,15 @@ struct ContinuedUpload<'a> {
 
 impl<'a> ResumeJob<'a> {
     pub async fn run(self) -> Result<PiecewisePut> {
-        let before = self.file.metadata().map_err(reading)?;
-        if before.len() <= self.piece_bytes {
-            let file = self.part(0, u64::MAX)?;
-            let report = PutJob::new(self.cluster, self.name, self.options)?.run(file).await?;
+        let all = self.file.length();
+        if all <= self.piece_bytes {
+            let report = PutJob::new(self.cluster, self.name, self.options)?.run(self.file).await?;
             return Ok(PiecewisePut { report, kept_bytes: 0 });
         }
-        let ContinuedUpload { upload, piece_bytes, stored } = self.upload(before.len()).await?;
+        let ContinuedUpload { upload, piece_bytes, stored } = self.upload(all).await?;
         let (mut pieces, mut kept_bytes, mut reports) = (Vec::new(), 0, Vec::new());
-        for (number, start) in (1..).zip((0..before.len()).step_by(piece_bytes as usize)) {
-            let length = piece_bytes.min(before.len() - start);
+        for (number, start) in (1..).zip((0..all).step_by(piece_bytes as usize)) {
+            let length = piece_bytes.min(all - start);
             let found = stored.get(&number).map(|stored| stored.piece);
             if let Some(piece) = found.filter(|piece| piece.length == length)
                 && piece.digest == self.digest(start, length).await?
@@ -84,7 +83,7 @@ impl<'a> ResumeJob<'a> {
             pieces.push(stored.piece);
             reports.push(stored.report);
         }
-        expect_unchanged(&before, &self.file.metadata().map_err(reading)?)?;
+        self.file.expect_unchanged().map_err(reading)?;
         let notes = self.options.notes.as_ref().map(|notes| notes()).unwrap_or_default();
         let mut report = upload.complete(pieces, notes, self.options.attributes).await?;
         report.is_inline = false;
@@ -125,28 +124,22 @@ impl<'a> ResumeJob<'a> {
             progress: self.options.progress.clone(),
             ..PutOptions::default().noting(&notes)?
         };
-        let stored = upload.put_piece(number, self.part(start, length)?, options).await?;
+        let part = self.file.part(start, length).map_err(reading)?;
+        let stored = upload.put_piece(number, part, options).await?;
         match stored.piece.length == length {
             true => Ok(stored),
-            false => Err(changed()),
+            false => Err(self.file.expect_unchanged().map_or_else(reading, |()| shorter(length))),
         }
     }
 
     /// Returns the digest of a part of the file.
     async fn digest(&self, start: u64, length: u64) -> Result<Digest> {
-        let mut part = self.part(start, length)?;
+        let mut part = self.file.part(start, length).map_err(reading)?;
         let hashing = block("hashing a piece", move || {
             let mut hasher = blake3::Hasher::new();
             hasher.update_reader(&mut part).map(|hasher| Digest::new(hasher.finalize().into()))
         });
         hashing.await?.map_err(reading)
-    }
-
-    /// A part of the file. The parts share one position, so only one is read at a time.
-    fn part(&self, start: u64, length: u64) -> Result<impl Read + Send + 'static> {
-        let mut file = self.file.try_clone().map_err(reading)?;
-        file.seek(SeekFrom::Start(start)).map_err(reading)?;
-        Ok(file.take(length))
     }
 }
 
@@ -161,13 +154,8 @@ fn reading(error: io::Error) -> Error {
     Error::new(ErrorKind::Io, format!("reading the source: {error}"))
 }
 
-fn changed() -> Error {
-    let message =
-        "the source changed while it was read; what is stored of it is kept for the next put";
-    Error::new(ErrorKind::Io, message)
-}
-
-fn expect_unchanged(before: &Metadata, after: &Metadata) -> Result<()> {
-    let times = before.modified().ok() == after.modified().ok();
-    if times && before.len() == after.len() { Ok(()) } else { Err(changed()) }
+/// Returns the error for a file that ended within a piece of `length` bytes although its length and
+/// time are as before.
+fn shorter(length: u64) -> Error {
+    Error::new(ErrorKind::Io, format!("the source ended within a piece of {length} bytes"))
 }

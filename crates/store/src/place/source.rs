@@ -1,7 +1,7 @@
 //! Files whose content is stored as an object.
 
 use std::fs::{File, Metadata};
-use std::io::{self, Read};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use crate::place::attributes::Attributes;
@@ -37,10 +37,9 @@ impl FileSource {
             };
             return Ok(Self::pipe(file, attributes));
         }
-        let (attributes, length) = (Attributes::of_open(&file)?, Some(metadata.len()));
-        let path = path.to_owned();
-        let stream = Box::new(Unchanging { path, advice, file, before: metadata, read: 0 });
-        Ok(Self { stream, length, attributes })
+        let attributes = Attributes::of_open(&file)?;
+        let file = SteadyFile::new(file, path, advice)?;
+        Ok(Self { length: Some(file.length()), stream: Box::new(file), attributes })
     }
 
     /// Returns a source of bytes whose number is not known.
@@ -62,10 +61,11 @@ fn is_device(_file: &Metadata) -> bool {
     false
 }
 
-/// A file that must not change while it is read. If it did, the shards would protect content that
-/// the file never had. Its length and its modification time are compared at its end, and when it
-/// has more bytes than its length.
-struct Unchanging {
+/// A file that must not change while it is read. If it did, what is stored would protect content
+/// that the file never had. Reading it to its end compares its length and its modification time
+/// with those at the beginning.
+#[derive(Debug)]
+pub struct SteadyFile {
     path: PathBuf,
     advice: String,
     file: File,
@@ -74,20 +74,37 @@ struct Unchanging {
     read: u64,
 }
 
-impl Read for Unchanging {
-    fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
-        let read = self.file.read(target)?;
-        self.read += read as u64;
-        let at_end = read == 0 && !target.is_empty();
-        if at_end || self.read > self.before.len() {
-            self.expect_unchanged()?;
-        }
-        Ok(read)
+impl SteadyFile {
+    /// Begins with an open file. The message about a change names `path` and ends with `advice`.
+    ///
+    /// # Errors
+    /// If the system does not tell the length of the file.
+    pub fn new(file: File, path: &Path, advice: String) -> io::Result<Self> {
+        let before = file.metadata()?;
+        Ok(Self { path: path.to_owned(), advice, file, before, read: 0 })
     }
-}
 
-impl Unchanging {
-    fn expect_unchanged(&self) -> io::Result<()> {
+    /// Returns the length of the file at the beginning, in bytes.
+    pub fn length(&self) -> u64 {
+        self.before.len()
+    }
+
+    /// Returns a reader of `length` bytes from `start` on. All readers share one position, so only
+    /// one may be used at a time. They do not look whether the file has changed.
+    ///
+    /// # Errors
+    /// If the file cannot be positioned.
+    pub fn part(&self, start: u64, length: u64) -> io::Result<impl Read + Send + use<>> {
+        let mut file = self.file.try_clone()?;
+        file.seek(SeekFrom::Start(start))?;
+        Ok(file.take(length))
+    }
+
+    /// Looks whether the file has changed since the beginning.
+    ///
+    /// # Errors
+    /// If it has, or if the system does not tell.
+    pub fn expect_unchanged(&self) -> io::Result<()> {
         let now = self.file.metadata()?;
         let what = match (self.before.len(), now.len()) {
             (before, now) if before != now => format!("from {before} to {now} bytes"),
@@ -100,6 +117,18 @@ impl Unchanging {
             shown(&self.path),
             self.advice
         )))
+    }
+}
+
+impl Read for SteadyFile {
+    fn read(&mut self, target: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read(target)?;
+        self.read += read as u64;
+        let at_end = read == 0 && !target.is_empty();
+        if at_end || self.read > self.before.len() {
+            self.expect_unchanged()?;
+        }
+        Ok(read)
     }
 }
 

@@ -10,7 +10,9 @@ use crate::common::gate::Gate;
 use crate::common::{Disks, content, get, listed, name, put_piece};
 use paritas_shards::Attributes;
 use paritas_volume::node::NodeCall;
-use paritas_volume::{ErrorKind, GetOptions, PutOptions, Reencoded, State, Upload, Volume};
+use paritas_volume::{
+    ErrorKind, GetOptions, PutOptions, Reencoded, State, SteadyFile, Upload, Volume,
+};
 use paritas_volume::{Notes, Piece};
 
 const OBJECT: &str = "films/a b.webm";
@@ -259,7 +261,7 @@ async fn other_notes_change_nothing_else() {
         }
         let found = find().await;
         let before = (found.length(), found.digest(), found.created(), found.listed().version);
-        volume.renote(found, &notes("new"), None).await.unwrap();
+        volume.renote(found, &notes("new"), Some(before.2)).await.unwrap();
         let now = find().await;
         assert_eq!(now.notes(), &notes("new"));
         assert_eq!((now.length(), now.digest(), now.created()), (before.0, before.1, before.2));
@@ -294,6 +296,10 @@ async fn own_names_and_unknown_uploads_are_refused() {
     }
 }
 
+fn steady(file: &Path) -> SteadyFile {
+    SteadyFile::new(File::open(file).unwrap(), file, String::new()).unwrap()
+}
+
 /// Puts a file in pieces until the second one is there, and then no further.
 async fn interrupted(volume: &Volume, file: &Path) {
     let (enough, reached) = (150 << 20, Arc::new(tokio::sync::Notify::new()));
@@ -306,7 +312,7 @@ async fn interrupted(volume: &Volume, file: &Path) {
     }));
     let object = name(OBJECT);
     tokio::select! {
-        done = volume.put_in_pieces(&object, File::open(file).unwrap(), options) => panic!("{done:?}"),
+        done = volume.put_in_pieces(&object, steady(file), options) => panic!("{done:?}"),
         () = reached.notified() => {}
     }
 }
@@ -323,8 +329,7 @@ async fn a_put_in_pieces_goes_on_where_it_stopped() {
     bytes.truncate(3 * PIECE - 5);
     fs::write(&file, &bytes).unwrap();
     let put = async || {
-        let file = File::open(&file).unwrap();
-        volume.put_in_pieces(&name(OBJECT), file, PutOptions::default()).await.unwrap()
+        volume.put_in_pieces(&name(OBJECT), steady(&file), PutOptions::default()).await.unwrap()
     };
     // An upload of another program is not continued.
     let other = volume.begin_upload(&name(OBJECT), Notes::new()).await.unwrap();
@@ -350,5 +355,13 @@ async fn a_put_in_pieces_goes_on_where_it_stopped() {
     // What fits into one piece is an object like any other.
     fs::write(&file, &bytes[..100_000]).unwrap();
     assert_eq!(put().await.kept_bytes, 0);
+    assert!(get(&volume, OBJECT).await.unwrap() == bytes[..100_000]);
+
+    // No object has content that the file never had.
+    let changing = steady(&file);
+    fs::write(&file, &bytes[..100_001]).unwrap();
+    let error = volume.put_in_pieces(&name(OBJECT), changing, PutOptions::default()).await;
+    let message = error.unwrap_err().to_string();
+    assert!(message.contains("changed while it was read (from 100000 to 100001"), "{message}");
     assert!(get(&volume, OBJECT).await.unwrap() == bytes[..100_000]);
 }

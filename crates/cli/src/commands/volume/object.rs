@@ -11,7 +11,9 @@ use std::time::Instant;
 use paritas_report::parts::DigestText;
 use paritas_report::volumes::{VolumeCatLine, VolumeGetLine, VolumePutLine};
 use paritas_shards::{Attributes, FileSource, FileTarget, Preserve};
-use paritas_volume::{ErrorKind, FoundObject, ObjectName, PutOptions, PutReport, Volume};
+use paritas_volume::{
+    ErrorKind, FoundObject, ObjectName, PutOptions, PutReport, SteadyFile, Volume,
+};
 
 use super::report;
 use crate::args::is_stdout;
@@ -51,6 +53,8 @@ async fn put_in_pieces(volume: &Volume, args: &Put, name: &ObjectName, output: &
     let progress = Arc::new(output.progress(Some(metadata.len())));
     let mut options = put_options(args, &progress)?;
     options.attributes = Attributes::of_open(&file).map_err(failed)?;
+    let advice = ", or repeat the command, which keeps the stored pieces that still fit";
+    let file = SteadyFile::new(file, &args.file, advice.to_owned()).map_err(failed)?;
     let start = Instant::now();
     let done = volume.put_in_pieces(name, file, options).await?;
     let mut line = put_line(name, &done.report, start.elapsed().as_secs_f64());
