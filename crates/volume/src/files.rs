@@ -44,6 +44,8 @@ pub(crate) enum VersionOrigin {
     Ours {
         /// The upload that has stored the pieces of its object, if that is in pieces.
         upload: Option<String>,
+        /// Whether its object is in shards, so that nodes may have parts of it.
+        is_in_shards: bool,
     },
     /// Some nodes have manifests, but no manifest says that it is a version of this name.
     Foreign,
@@ -51,6 +53,15 @@ pub(crate) enum VersionOrigin {
     Gone,
     /// This node failed, for this reason.
     Unknown(NodeIndex, String),
+}
+
+impl VersionOrigin {
+    /// Returns what a manifest of the version says.
+    pub fn of(manifest: &Manifest) -> Self {
+        let content = manifest.content.as_ref();
+        let is_in_shards = content.is_some_and(|it| matches!(it.body, Body::Shards { .. }));
+        Self::Ours { upload: manifest.upload(), is_in_shards }
+    }
 }
 
 /// The parts of an object that a node has.
@@ -65,6 +76,11 @@ pub(crate) struct NodeParts {
     /// The error of the node, if it failed. Then it may have more parts.
     pub failure: Option<Error>,
 }
+
+/// The folders of the hints that nodes may have about an object without parts. Such an object waits
+/// for no later stage. Its put has removed its heartbeat, or was killed, and then the collection of
+/// orphans removes it.
+const PARTLESS_HINTS: [&str; 2] = [names::OWED, names::LOST];
 
 /// Time for which one node is asked before the next one is asked as well.
 const NEXT_NODE: Duration = Duration::from_millis(250);
@@ -175,9 +191,7 @@ impl<'a> NameFiles<'a> {
         let read = async |node| (node, self.manifest_bytes(node, listed).await);
         let judge = |(node, bytes): (NodeIndex, Result<Bytes>)| {
             match bytes.map(|bytes| self.parse_manifest(node, listed, &bytes)) {
-                Ok(Ok(manifest)) => {
-                    return Some(VersionOrigin::Ours { upload: manifest.upload() });
-                }
+                Ok(Ok(manifest)) => return Some(VersionOrigin::of(&manifest)),
                 Ok(Err(_)) => origin = VersionOrigin::Foreign,
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 Err(error) => {
@@ -221,6 +235,12 @@ impl<'a> NameFiles<'a> {
     pub async fn delete_object(self, node: NodeIndex, object: ObjectId) -> Result<()> {
         let folder = self.name.object_folder(object);
         delete_object(&**self.cluster.node(node), object, &folder).await
+    }
+
+    /// Deletes everything of an object that has no parts.
+    pub async fn delete_partless(self, node: NodeIndex, object: ObjectId) -> Result<()> {
+        let hints = PARTLESS_HINTS.map(|folder| names::mark(folder, object));
+        delete_files(&**self.cluster.node(node), &hints).await
     }
 
     /// Looks for the parts of an object on all nodes. If `is_deep`, parts are read completely
@@ -385,15 +405,20 @@ pub(crate) async fn delete_object(
         paths.push(entry?.path);
     }
     let has_folder = !paths.is_empty();
-    let hints = [names::RUNNING, names::OWED, names::LOST, names::BACKLOG];
-    paths.extend(hints.map(|folder| names::mark(folder, object)));
+    let others = [names::RUNNING, names::BACKLOG].into_iter().chain(PARTLESS_HINTS);
+    paths.extend(others.map(|folder| names::mark(folder, object)));
     paths.push(names::claim(object));
-    let deleted = join_all(paths.iter().map(|path| storage.delete(path))).await;
-    deleted.into_iter().collect::<Result<()>>()?;
+    delete_files(storage, &paths).await?;
     if has_folder {
         // An empty folder that stays does no harm. Later puts do not use this folder, because each
         // put draws a new id.
         let _ = storage.delete_folder(folder).await;
     }
     Ok(())
+}
+
+/// Deletes files side by side. Files that do not exist count as deleted.
+async fn delete_files(storage: &dyn Node, paths: &[String]) -> Result<()> {
+    let deleted = join_all(paths.iter().map(|path| storage.delete(path))).await;
+    deleted.into_iter().collect()
 }

@@ -160,9 +160,7 @@ impl<'a> NameHands<'a> {
             read.and_then(|bytes| Manifest::from_bytes(&files.name.manifest(&listed), bytes).ok());
         let holders = self.holders.get(&listed).cloned().unwrap_or_default();
         let look = || match read {
-            Some(manifest) => {
-                ready(VersionOrigin::Ours { upload: manifest.upload() }).boxed().shared()
-            }
+            Some(manifest) => ready(VersionOrigin::of(&manifest)).boxed().shared(),
             None => files.origin(listed, holders).boxed().shared(),
         };
         self.origins.entry(listed).or_insert_with(look).clone()
@@ -173,7 +171,7 @@ impl<'a> NameHands<'a> {
         let known = self.origins.values().filter_map(Shared::peek);
         known
             .filter_map(|origin| match origin {
-                VersionOrigin::Ours { upload } => upload.clone(),
+                VersionOrigin::Ours { upload, .. } => upload.clone(),
                 _ => None,
             })
             .collect()
@@ -315,9 +313,13 @@ async fn delete_older(
     listed: Listed,
     origin: Shared<BoxFuture<'_, VersionOrigin>>,
 ) -> Result<ActionFinding> {
+    let object = listed.version.object;
     match origin.await {
         VersionOrigin::Unknown(failed, _) if failed != node => Ok(ActionFinding::NotDone),
-        VersionOrigin::Ours { .. } => done(files.delete_object(node, listed.version.object).await),
+        VersionOrigin::Ours { is_in_shards: true, .. } => {
+            done(files.delete_object(node, object).await)
+        }
+        VersionOrigin::Ours { .. } => done(files.delete_partless(node, object).await),
         VersionOrigin::Foreign | VersionOrigin::Gone => Ok(ActionFinding::Done),
         VersionOrigin::Unknown(_, failure) => Err(Error::new(ErrorKind::Io, failure)),
     }

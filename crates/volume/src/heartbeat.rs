@@ -43,10 +43,10 @@ impl<'a> Heartbeat<'a> {
     /// If the work fails, or if too few nodes have accepted the heartbeat for [`PULSELESS`].
     pub async fn hold<T>(self, work: impl Future<Output = Result<T>>) -> Result<T> {
         let done = tokio::select! {
-        biased;
-               done = work => done,
-               error = self.beat() => Err(error),
-           };
+            biased;
+            done = work => done,
+            error = self.beat() => Err(error),
+        };
         if let Some(removal) = self.removal() {
             removal.await;
             self.pulse.written.store(false, Ordering::Relaxed);
