@@ -10,7 +10,7 @@ use paritas::CodecOptions;
 use paritas_shards::{FileSource, FileTarget};
 use paritas_volume::config::{Config, NodeEntry};
 use paritas_volume::{
-    ErrorKind, FoundObject, GetOptions, ObjectName, PutOptions, Rate, Reencoded, Runner,
+    ErrorKind, FoundObject, GetOptions, NodeStatus, ObjectName, PutOptions, Rate, Reencoded, Runner,
 };
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
@@ -390,10 +390,11 @@ impl Volume {
     /// promotion, or are lost.
     fn status(&self, py: Python<'_>) -> Result<VolumeStatus> {
         let status = self.run(py, self.volume()?.status())?;
-        let problems = status.nodes.into_iter().map(|node| (node.name, node.problem));
+        let of_node = |node: &NodeStatus| (node.name.clone(), node.problem.clone());
         Ok(VolumeStatus {
-            nodes: problems.collect(),
+            nodes: status.nodes.iter().map(of_node).collect(),
             tolerance: status.tolerance,
+            lacking_for_puts: status.lacking_for_puts(),
             owed: status.owed.objects,
             lost: status.lost.objects,
             backlog: status.backlog.objects,
@@ -661,6 +662,8 @@ pub struct VolumeStatus {
     nodes: Vec<(String, Option<String>)>,
     /// The number of nodes that may be lost.
     tolerance: usize,
+    /// The number of further nodes that must become usable before puts and removals can succeed.
+    lacking_for_puts: usize,
     /// The number of objects that wait for repair.
     owed: usize,
     /// The number of objects that a repair could not make whole.

@@ -533,6 +533,10 @@ pub unsafe extern "C" fn paritas_volume_status(
         };
         // SAFETY: as the caller promises.
         unsafe { memory::tell(found, told, "found") }?;
+        match status.lacking_for_puts() {
+            0 => {}
+            lacking => problems.push(format!("puts need {lacking} more nodes")),
+        }
         if status.lost.objects > 0 {
             problems.push(format!("{} objects are lost", status.lost.objects));
         }

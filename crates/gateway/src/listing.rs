@@ -304,18 +304,6 @@ impl Store {
         request: S3Request<ListBucketsInput>,
     ) -> S3Result<S3Response<ListBucketsOutput>> {
         let key = request.credentials.as_ref().map(|credentials| credentials.access_key.as_str());
-        let listing = self.volume.list("").await.map_err(|error| told(&error))?;
-        let mut found: BTreeMap<&str, u64> = BTreeMap::new();
-        for (name, listed) in &listing.objects {
-            let Some(bucket) = names::bucket_of(name) else { continue };
-            let oldest = found.entry(bucket).or_insert(u64::MAX);
-            *oldest = (*oldest).min(listed.version.generation);
-        }
-        let bucket = |(name, oldest): (&str, u64)| Bucket {
-            name: Some(name.to_owned()),
-            creation_date: Some(timestamp(oldest)),
-            ..Bucket::default()
-        };
         let ListBucketsInput { prefix, continuation_token, max_buckets, .. } = request.input;
         let after = continuation_token.as_deref().map(token_text).transpose()?.unwrap_or_default();
         let most = usize::try_from(max_buckets.unwrap_or(MOST_BUCKETS)).unwrap_or_default();
@@ -323,11 +311,22 @@ impl Store {
             return Err(s3_error!(InvalidArgument, "max-buckets must be 1 to {MOST_BUCKETS}"));
         }
         let start = prefix.as_deref().unwrap_or_default();
-        let mut wanted = found.into_iter().filter(|(name, _)| {
-            name.starts_with(start) && *name > after.as_str() && self.keys.opens(key, name)
+        let mut folders = self.volume.first_folders().await.map_err(|error| told(&error))?;
+        folders.retain(|folder| {
+            let is_wanted = folder.starts_with(start) && *folder > after;
+            is_wanted && names::may_be_bucket(folder) && self.keys.opens(key, folder)
         });
-        let buckets: Vec<Bucket> = wanted.by_ref().take(most).map(bucket).collect();
-        let last = wanted.next().and(buckets.last()).and_then(|last| last.name.as_deref());
+        let bucket = async |folder: String| -> S3Result<Option<Bucket>> {
+            let created = self.bucket(&folder).await?.map(|listed| listed.version.generation);
+            let creation_date = created.map(timestamp);
+            Ok(created.map(|_| Bucket { name: Some(folder), creation_date, ..Bucket::default() }))
+        };
+        let found = stream::iter(folders).map(bucket).buffered(AT_ONCE);
+        let found = found.try_filter_map(async |bucket| Ok(bucket)).take(most + 1);
+        let mut buckets: Vec<Bucket> = found.try_collect().await?;
+        let are_more = buckets.len() > most;
+        buckets.truncate(most);
+        let last = buckets.last().filter(|_| are_more).and_then(|last| last.name.as_deref());
         Ok(S3Response::new(ListBucketsOutput {
             continuation_token: last.map(token_of),
             buckets: Some(buckets),
@@ -353,8 +352,8 @@ impl Store {
         let name = names::bucket(bucket)?;
         self.forget_bucket(bucket);
         self.expect_bucket(bucket).await?;
-        let others = self.volume.has_any(&format!("{bucket}/"), Some(&name)).await;
-        if others.map_err(|error| told(&error))? {
+        let other = self.volume.any(&format!("{bucket}/"), Some(&name)).await;
+        if other.map_err(|error| told(&error))?.is_some() {
             return Err(s3_error!(BucketNotEmpty, "the bucket {bucket} has objects"));
         }
         self.volume.remove(&name).await.map_err(|error| told(&error))?;

@@ -84,10 +84,9 @@ pub fn key_of(bucket: &str, name: &ObjectName) -> Option<String> {
     Some(components.join("/"))
 }
 
-/// Returns the bucket of a name, if it may be one.
-pub fn bucket_of(name: &ObjectName) -> Option<&str> {
-    let (bucket, _) = name.as_str().split_once('/')?;
-    s3s::path::check_bucket_name(bucket).then_some(bucket)
+/// Whether the first folder of names may be a bucket.
+pub fn may_be_bucket(folder: &str) -> bool {
+    s3s::path::check_bucket_name(folder)
 }
 
 fn joined(bucket: &str, key: &str) -> String {
@@ -140,7 +139,6 @@ mod tests {
             for prefix in prefixes(key) {
                 assert!(name.as_str().starts_with(&above("photos", prefix)), "{name} {prefix}");
             }
-            assert_eq!(bucket_of(&name), Some("photos"));
         }
         assert_eq!(key_of("photo", &object("photos", "a").unwrap()), None);
         assert_eq!(key_of("photos", &bucket("photos").unwrap()).as_deref(), Some(""));

@@ -77,19 +77,23 @@ impl Store {
         if known.is_some_and(|found| found.elapsed() < BUCKET_FOR) {
             return Ok(());
         }
-        let is_there = match self.volume.find(&names::bucket(bucket)?, GetOptions::default()).await
-        {
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                let any = self.volume.has_any(&format!("{bucket}/"), None).await;
-                any.map_err(|error| told(&error))?
-            }
-            found => found.map(|_| true).map_err(|error| told(&error))?,
-        };
-        if !is_there {
+        if self.bucket(bucket).await?.is_none() {
             return Err(s3_error!(NoSuchBucket, "there is no bucket {bucket}"));
         }
         held(&self.buckets).insert(bucket.to_owned(), Instant::now());
         Ok(())
+    }
+
+    /// Returns the version of the object that stands for a bucket or, if there is none, of another
+    /// object in the bucket.
+    pub async fn bucket(&self, bucket: &str) -> S3Result<Option<Listed>> {
+        let found = match self.volume.find(&names::bucket(bucket)?, GetOptions::default()).await {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                self.volume.any(&format!("{bucket}/"), None).await
+            }
+            found => found.map(|found| Some(found.listed())),
+        };
+        found.map_err(|error| told(&error))
     }
 
     /// Returns the name of the object of a key, or the one that it gets if there is none.

@@ -1,9 +1,7 @@
 //! Multipart uploads, as uploads of the volume.
 
-use std::collections::BTreeMap;
-
 use md5::{Digest, Md5};
-use paritas_volume::{ErrorKind, Piece, PutReport, StoredPiece, Upload};
+use paritas_volume::{ErrorKind, Notes, Piece, PutReport, StoredPiece, Upload};
 use s3s::dto::*;
 use s3s::{S3Error, S3Request, S3Response, S3Result, s3_error};
 
@@ -86,7 +84,7 @@ impl Store {
         let _room = self.memory.take(expected.length).await;
         let put =
             async |source, options| Ok(upload.put_piece(number, source, options).await?.report);
-        let (origin, notes) = (body_origin!(request), BTreeMap::new());
+        let (origin, notes) = (body_origin!(request), Notes::new());
         let (_, received) = self.receive(origin, expected, notes, put).await?;
         let e_tag = Some(ETag::Strong(received.md5));
         let mut output = UploadPartOutput { e_tag, ..UploadPartOutput::default() };
@@ -143,7 +141,7 @@ impl Store {
         let origin = self.read_for_copy(found, range, room.clone());
         let put =
             async |source, options| Ok(upload.put_piece(number, source, options).await?.report);
-        self.receive(origin, expected, BTreeMap::new(), put).await
+        self.receive(origin, expected, Notes::new(), put).await
     }
 
     pub async fn complete(
@@ -246,9 +244,10 @@ impl Store {
 
     pub async fn parts(&self, input: ListPartsInput) -> S3Result<S3Response<ListPartsOutput>> {
         let upload = self.open_upload(&input.bucket, &input.key, &input.upload_id).await?;
-        let stored = upload.pieces().await.map_err(|error| told(&error))?;
-        let after = input.part_number_marker.unwrap_or(0);
+        let after = u32::try_from(input.part_number_marker.unwrap_or(0)).unwrap_or(0);
         let most = input.max_parts.unwrap_or(1000).clamp(0, 1000);
+        let stored = upload.parts(after, most as usize).await;
+        let (stored, are_more) = stored.map_err(|error| told(&error))?;
         let part = |stored: &StoredPiece| Part {
             part_number: Some(stored.piece.part() as i32),
             e_tag: stored.notes.get(ETAG).cloned().map(ETag::Strong),
@@ -256,20 +255,14 @@ impl Store {
             last_modified: Some(timestamp(stored.created)),
             ..Part::default()
         };
-        // Of a part that was stored several times, the newest piece counts.
-        let newest: BTreeMap<u32, &StoredPiece> =
-            stored.iter().map(|stored| (stored.piece.part(), stored)).collect();
-        let mut parts: Vec<Part> = newest.into_values().map(part).collect();
-        parts.retain(|part| part.part_number > Some(after));
-        let is_truncated = most > 0 && parts.len() > most as usize;
-        parts.truncate(most as usize);
+        let parts: Vec<Part> = stored.iter().map(part).collect();
         Ok(S3Response::new(ListPartsOutput {
             bucket: Some(input.bucket),
             key: Some(input.key),
             upload_id: Some(input.upload_id),
             max_parts: Some(most),
             part_number_marker: input.part_number_marker,
-            is_truncated: Some(is_truncated),
+            is_truncated: Some(are_more && most > 0),
             next_part_number_marker: parts.last().and_then(|part| part.part_number),
             parts: Some(parts),
             ..ListPartsOutput::default()

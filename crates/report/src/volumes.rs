@@ -344,6 +344,8 @@ pub struct VolumeBenchLine {
 pub struct VolumeStatusLine {
     /// The number of nodes that may be lost, whichever they are.
     pub tolerance: usize,
+    /// The number of further nodes that must become usable before puts and removals can succeed.
+    pub lacking_for_puts: usize,
     /// The nodes, in the order of the volume file, but drained ones last.
     pub nodes: Vec<NodeStatusEntry>,
     /// The objects that wait for repair, because some of their files are not where they belong.

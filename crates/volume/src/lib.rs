@@ -76,6 +76,7 @@ pub use marks::NodeTrouble;
 pub use names::ObjectName;
 pub use overview::Overview;
 pub use paritas_store::error::{Error, ErrorKind, Result};
+pub use paritas_store::place::source::SteadyFile;
 pub use paritas_store::state::State;
 pub use placement::Member;
 pub use plain::{Pattern, PlainFiles};

@@ -11,7 +11,7 @@ use crate::files::{NameFiles, VersionOrigin, ask_in_turn};
 use crate::find::FindJob;
 use crate::flaw::{Flaw, told};
 use crate::found::GetOptions;
-use crate::names::{self, ObjectName, PathName};
+use crate::names::{self, MANIFESTS, ObjectName, PathName};
 use crate::protocol::{Listed, NodeIndex, Quorum, VersionKind};
 use crate::shortened::Shortened;
 
@@ -91,6 +91,37 @@ impl Versions {
     }
 }
 
+/// Returns the first components of all names with several, whether or not they still have objects.
+/// Components that are shortened in paths are left out. Too few answers are an error.
+pub(crate) async fn first_folders(cluster: &Cluster) -> Result<BTreeSet<String>> {
+    let list = async |node| {
+        cluster.expect_ready(node).await?;
+        cluster.node(node).folders(MANIFESTS).await
+    };
+    let (mut found, mut folders) = (Versions::default(), BTreeSet::new());
+    for (node, listed) in cluster.nodes().zip(join_all(cluster.nodes().map(list)).await) {
+        match listed {
+            Ok(listed) => {
+                found.answered.insert(node);
+                folders.extend(listed);
+            }
+            Err(error) => found.flaws.push(cluster.flaw(node, &error)),
+        }
+    }
+    if found.answered.len() < cluster.quorum.to_read() {
+        return Err(found.too_few(cluster));
+    }
+    let component = |folder: String| match PathName::parse(&folder) {
+        Some(PathName::Whole(name)) => Some(name.as_str().to_owned()),
+        _ => None,
+    };
+    Ok(folders
+        .into_iter()
+        .filter_map(component)
+        .filter(|name| !names::is_own(&format!("{name}/")))
+        .collect())
+}
+
 /// Lists the names that begin with a prefix.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ListJob<'a> {
@@ -129,19 +160,19 @@ impl<'a> ListJob<'a> {
         Ok(Listing { objects: objects.collect(), flaws: found.flaws, is_sure })
     }
 
-    /// Whether there is an object other than `except`. The first names that a node lists usually
-    /// decide this. If no object with one of these names is found, everything is listed.
-    pub async fn finds_any(self, except: Option<&ObjectName>) -> Result<bool> {
+    /// Returns the version of an object other than `except`, if there is one. It is mostly one of
+    /// the first that a node lists. If none of these is found, everything is listed.
+    pub async fn any(self, except: Option<&ObjectName>) -> Result<Option<Listed>> {
         let nodes: Vec<NodeIndex> = self.cluster.nodes().collect();
         let first = |node| self.first_names(node, except);
         let names = ask_in_turn(nodes, first, Result::ok).await.unwrap_or_default();
         for name in &names {
-            if FindJob::of(self.cluster, name).run().await.is_ok() {
-                return Ok(true);
+            if let Ok(found) = FindJob::of(self.cluster, name).run().await {
+                return Ok(Some(found.listed()));
             }
         }
-        let all = self.run(GetOptions::default()).await?.objects;
-        Ok(all.keys().any(|name| Some(name) != except))
+        let mut all = self.run(GetOptions::default()).await?.objects.into_iter();
+        Ok(all.find(|(name, _)| Some(name) != except).map(|(_, listed)| listed))
     }
 
     /// Returns the first names that a node lists, other than `except`.

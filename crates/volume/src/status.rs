@@ -20,6 +20,9 @@ pub struct VolumeStatus {
     pub nodes: Vec<NodeStatus>,
     /// Number of nodes that may be lost, whichever they are.
     pub tolerance: usize,
+    /// Number of nodes that must accept a put or a removal: one more than may be lost. Drained
+    /// nodes do not count.
+    pub to_write: usize,
     /// The objects with misplaced files.
     pub owed: Waiting,
     /// The objects that had too few whole shards when a repair looked. A deep repair that makes an
@@ -35,6 +38,14 @@ impl VolumeStatus {
     /// Returns the number of nodes that cannot be used now.
     pub fn useless(&self) -> usize {
         self.nodes.iter().filter(|node| node.problem.is_some()).count()
+    }
+
+    /// Returns how many more nodes that are not drained must become usable before puts and removals
+    /// can succeed. Readers may need fewer nodes: with three nodes of which any two may be lost, one
+    /// is enough to read, and all three are needed to write.
+    pub fn lacking_for_puts(&self) -> usize {
+        let serve = |node: &&NodeStatus| node.problem.is_none() && !node.is_drained;
+        self.to_write.saturating_sub(self.nodes.iter().filter(serve).count())
     }
 }
 
@@ -96,7 +107,8 @@ impl StatusJob<'_> {
         let lost = FolderHints::lost(cluster).count(&usable).await;
         let backlog = FolderHints::backlog(cluster).count(&usable).await;
         let scrub = Cursor::newest(cluster, &usable).await.status;
-        Ok(VolumeStatus { nodes, tolerance: cluster.tolerance(), owed, lost, backlog, scrub })
+        let (tolerance, to_write) = (cluster.tolerance(), cluster.quorum.to_write());
+        Ok(VolumeStatus { nodes, tolerance, to_write, owed, lost, backlog, scrub })
     }
 }
 

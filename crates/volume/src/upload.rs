@@ -25,7 +25,7 @@
 //! After completing an upload, the client lowers the flag, unless the outcome is open: then a node
 //! may have a manifest that others will carry through. A flag that stays, for this reason or
 //! because the client was killed, counts for a day; a client writes no manifest more than 12 hours
-//! after it began.
+//! after it began to complete the upload.
 //!
 //! A piece is removed only if the upload is over, no flag counts, and no version lists the piece
 //! that counts or may come to count: the greatest settled version of the name and all greater ones.
@@ -551,6 +551,26 @@ impl Upload<'_> {
     /// # Errors
     /// As [`crate::Volume::list`] and [`crate::Volume::find`].
     pub async fn pieces(&self) -> Result<Vec<StoredPiece>> {
+        self.look_at(self.numbers().await?.into_iter().map(|(_, number)| number)).await
+    }
+
+    /// Returns the newest piece of each part after part `after`, at most `most` of them, and
+    /// whether there are more. Only these pieces are looked at.
+    ///
+    /// # Errors
+    /// As [`Self::pieces`].
+    pub async fn parts(&self, after: u32, most: usize) -> Result<(Vec<StoredPiece>, bool)> {
+        let newest: BTreeMap<u32, u32> = self.numbers().await?.into_iter().collect();
+        let mut numbers: Vec<u32> =
+            newest.range(after.saturating_add(1)..).map(|(_, &number)| number).collect();
+        let are_more = numbers.len() > most;
+        numbers.truncate(most);
+        Ok((self.look_at(numbers.into_iter()).await?, are_more))
+    }
+
+    /// Returns the parts and the numbers of the pieces that are stored, by part. If a part has
+    /// several pieces, the newest one comes last.
+    async fn numbers(&self) -> Result<Vec<(u32, u32)>> {
         let mut places = Vec::new();
         for (name, listed) in list(self.cluster, &format!("{PIECES}{}/", self.id)).await? {
             if let Some((_, number)) = names::parse_piece(&name) {
@@ -558,7 +578,7 @@ impl Upload<'_> {
             }
         }
         places.sort_unstable();
-        self.look_at(places.into_iter().map(|(_, _, number)| number)).await
+        Ok(places.into_iter().map(|(part, _, number)| (part, number)).collect())
     }
 
     /// Returns the names of the pieces that are stored.

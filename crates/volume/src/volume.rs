@@ -1,7 +1,7 @@
 //! A volume in use: the handle, with a verb for each thing that is done with it. Each verb runs a
 //! job that has a file of its own.
 
-use std::fs::File;
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::ops::Range;
 use std::path::Path;
@@ -12,6 +12,7 @@ use paritas_shards::FileTarget;
 #[cfg(doc)]
 use paritas_store::error::ErrorKind;
 use paritas_store::error::Result;
+use paritas_store::place::source::SteadyFile;
 
 use crate::cluster::Cluster;
 use crate::collect::CollectJob;
@@ -21,7 +22,7 @@ use crate::find::FindJob;
 use crate::found::{FoundObject, GetOptions};
 use crate::get::{PieceSink, ReadJob};
 use crate::hints::FolderHints;
-use crate::list::{ListJob, Listing};
+use crate::list::{self, ListJob, Listing};
 use crate::manifest::Notes;
 use crate::marks::NodeTrouble;
 use crate::members::ClusterNode;
@@ -32,6 +33,7 @@ use crate::overview::Overview;
 use crate::placement::Member;
 use crate::plain::{self, Pattern, PlainFiles};
 use crate::promote::{Repaired, promote};
+use crate::protocol::Listed;
 use crate::put::{PutJob, PutOptions, PutReport, RemoveJob, RemoveReport};
 use crate::reencode::{ReencodeJob, Reencoded, renote};
 use crate::repair::NameRepair;
@@ -175,7 +177,7 @@ impl Volume {
     pub async fn put_in_pieces(
         &self,
         name: &ObjectName,
-        file: File,
+        file: SteadyFile,
         options: PutOptions,
     ) -> Result<PiecewisePut> {
         names::expect_free(name)?;
@@ -305,13 +307,24 @@ impl Volume {
         self.list_with(prefix, GetOptions::default()).await
     }
 
-    /// Whether there is an object whose name begins with `prefix`, other than `except`. This mostly
-    /// takes a few requests, however many objects there are.
+    /// Returns the version of an object whose name begins with `prefix`, other than `except`, if
+    /// there is one. This mostly takes a few requests, however many objects there are.
     ///
     /// # Errors
     /// As [`Self::list`].
-    pub async fn has_any(&self, prefix: &str, except: Option<&ObjectName>) -> Result<bool> {
-        ListJob::of(&self.cluster, prefix).finds_any(except).await
+    pub async fn any(&self, prefix: &str, except: Option<&ObjectName>) -> Result<Option<Listed>> {
+        ListJob::of(&self.cluster, prefix).any(except).await
+    }
+
+    /// Returns the first components of all names with several, such as `photos` of
+    /// `photos/2005/a.jpg`. Some may have no object any more, which [`Self::any`] tells. This takes
+    /// one request of each node, however many objects there are. Components of more than 66
+    /// bytes may be left out, because paths on nodes have digests of them.
+    ///
+    /// # Errors
+    /// As [`Self::list`].
+    pub async fn first_folders(&self) -> Result<BTreeSet<String>> {
+        list::first_folders(&self.cluster).await
     }
 
     /// Lists objects as [`Self::list`] does. If `options` allow stale results, too few answers are

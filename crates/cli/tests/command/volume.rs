@@ -264,6 +264,25 @@ fn a_scrub_goes_on_where_it_was() {
     tank.run("repair", &args!["--scrub", "a"]).expect(exit::ARGUMENTS);
 }
 
+/// Any two of the three nodes may be lost, and a put needs all three.
+#[test]
+fn the_status_tells_that_puts_are_refused() {
+    let tank = Tank::new(3, "1+2");
+    tank.put("before", b"bytes");
+    let status = tank.run("status", &[]).expect(exit::DONE).result();
+    assert_eq!(status["lacking_for_puts"], 0);
+    fs::rename(tank.disk(2), tank.path("away")).unwrap();
+    let status = tank.run("status", &[]).expect(exit::REPAIRABLE).result();
+    assert_eq!((&status["tolerance"], &status["lacking_for_puts"]), (&json!(2), &json!(1)));
+    let text = run(args!["volume", "status", tank.path("tank.toml")]).expect(exit::REPAIRABLE);
+    let expected = "; puts and removals are refused until 1 more can be used\n";
+    assert!(text.text().contains(expected));
+    assert!(tank.get("before") == b"bytes");
+    for (command, arguments) in [("put", &args!["-", "new"][..]), ("rm", &args!["before"])] {
+        run_with_input(tank.arguments(command, arguments), b"bytes").expect(exit::IO);
+    }
+}
+
 #[test]
 fn a_missing_disk_is_no_empty_one() {
     let tank = Tank::new(3, "2+1");

@@ -123,8 +123,10 @@ fn give_to_owner(root: &Path, folder: &Path) {
 }
 
 /// Returns the protections of this root and label, if they may be replaced. If the job asks for no
-/// label, and no protection there has the label `label`, the only one counts if it protects the
-/// same paths: the root has got another name since.
+/// label, and no protection there has the label `label`, these count instead: protections whose
+/// label becomes `label` once the characters that some file systems refuse are replaced, because
+/// older programs did not replace them; and the only protection, if it protects the same paths,
+/// because then the root has got another name since.
 pub(super) fn protected_already(
     (root, starts): (&Path, &[Vec<u8>]),
     folders: &[PathBuf],
@@ -135,7 +137,6 @@ pub(super) fn protected_already(
     if old.is_empty() {
         expect_read(folders, label)?;
     }
-    // Labels that were made after the root once had characters that some file systems refuse.
     let is_older = job.label.is_none() && old.iter().all(|one| one.label() != label);
     let is_renamed = is_older && old.len() == 1 && old[0].starts().eq(starts);
     old.retain(|one| match is_older {

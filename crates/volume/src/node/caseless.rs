@@ -149,6 +149,13 @@ impl Node for Caseless {
         }
     }
 
+    async fn folders(&self, prefix: &str) -> Result<Vec<String>> {
+        let below = stored(prefix);
+        let show = |folder: String| shown(format!("{below}{folder}"));
+        let folders = self.0.folders(&below).await?.into_iter().map(show);
+        Ok(folders.filter_map(|path| Some(path.strip_prefix(prefix)?.to_owned())).collect())
+    }
+
     async fn write(&self, path: &str, content: Bytes, mode: Mode) -> Result<()> {
         self.0.write(&stored(path), content, mode).await
     }

@@ -142,6 +142,10 @@ impl Node for Endpoint {
         stream::once(self.inner.list(prefix)).try_flatten().boxed()
     }
 
+    async fn folders(&self, prefix: &str) -> Result<Vec<String>> {
+        self.inner.folders(prefix).await
+    }
+
     async fn write(&self, path: &str, content: Bytes, mode: Mode) -> Result<()> {
         self.inner.check(path)?;
         let inner = &self.inner;
@@ -448,14 +452,36 @@ impl EndpointInner {
     }
 
     async fn list<'a>(&'a self, prefix: &'a str) -> Result<BoxStream<'a, Result<Entry>>> {
-        check_prefix(prefix).map_err(|error| error.at_node(&self.name))?;
-        if !self.service.abilities.list {
-            let message = "a web server does not list its files";
-            return Err(Error::new(ErrorKind::Unsupported, message).at_node(&self.name));
-        }
+        self.expect_listing(prefix)?;
         let entries = self.list_all(prefix).await?;
         let unfinished = |entry: &Entry| entry.path.split('/').next() == Some(STAGING);
         Ok(entries.try_filter(move |entry| future::ready(!unfinished(entry))).boxed())
+    }
+
+    /// Returns the names of the folders directly below a prefix.
+    async fn folders(&self, prefix: &str) -> Result<Vec<String>> {
+        self.expect_listing(prefix)?;
+        let failed = |error: opendal::Error| self.error("list", prefix, error);
+        let mut found = self.steady.lister(&self.service.stored(prefix)).await.map_err(failed)?;
+        let mut folders = Vec::new();
+        while let Some(entry) = found.next().await {
+            let path = self.service.shown(entry.map_err(failed)?.path());
+            let folder = path.strip_prefix(prefix).and_then(|below| below.strip_suffix('/'));
+            folders.extend(folder.filter(|&name| name != STAGING).map(str::to_owned));
+        }
+        Ok(folders)
+    }
+
+    /// Checks that a prefix can be listed.
+    fn expect_listing(&self, prefix: &str) -> Result<()> {
+        check_prefix(prefix).map_err(|error| error.at_node(&self.name))?;
+        match self.service.abilities.list {
+            true => Ok(()),
+            false => {
+                let message = "a web server does not list its files";
+                Err(Error::new(ErrorKind::Unsupported, message).at_node(&self.name))
+            }
+        }
     }
 
     /// Lists what is below a prefix, unfinished files too.

@@ -204,6 +204,11 @@ impl Node for FolderNode {
         stream::once(begin).flatten().flatten().boxed()
     }
 
+    async fn folders(&self, prefix: &str) -> Result<Vec<String>> {
+        let prefix = prefix.to_owned();
+        self.blocking(move |inner| inner.folders(&prefix)).await
+    }
+
     async fn write(&self, path: &str, content: Bytes, mode: Mode) -> Result<()> {
         let path = path.to_owned();
         self.changing(move |inner| {
@@ -371,10 +376,7 @@ impl FolderInner {
             Ok(top) => top,
             Err(error) => return drop(sender.blocking_send(vec![Err(error)])),
         };
-        // A new file system has this folder at its top, which only its administrator may read.
-        let hidden = [STAGING, "lost+found"].map(|name| self.root.join(name));
-        let is_shown = |entry: &DirEntry| !hidden.iter().any(|path| entry.path() == path);
-        let walk = WalkDir::new(&top).into_iter().filter_entry(is_shown);
+        let walk = WalkDir::new(&top).into_iter().filter_entry(|entry| self.is_shown(entry));
         let mut batch = Vec::new();
         for entry in walk.filter_map(|entry| self.entry(entry).transpose()) {
             // A disk may take seconds for all entries of a batch.
@@ -387,6 +389,31 @@ impl FolderInner {
         if !batch.is_empty() {
             let _ = sender.blocking_send(batch);
         }
+    }
+
+    /// Returns the names of the folders directly below a prefix.
+    fn folders(&self, prefix: &str) -> Result<Vec<String>> {
+        let walk = WalkDir::new(self.top(prefix)?).min_depth(1).max_depth(1).into_iter();
+        let mut folders = Vec::new();
+        for found in walk.filter_entry(|entry| self.is_shown(entry)) {
+            self.contact.moved();
+            match found {
+                Ok(found) if found.file_type().is_dir() => {
+                    folders.extend(found.file_name().to_str().map(str::to_owned));
+                }
+                Ok(_) => {}
+                Err(error) if error.io_error().is_some_and(is_absence) => {}
+                Err(error) => return Err(self.trouble("list", "the folder", error.into())),
+            }
+        }
+        Ok(folders)
+    }
+
+    /// Whether listings show something that was found.
+    fn is_shown(&self, found: &DirEntry) -> bool {
+        // A new file system has `lost+found` at its top, which only its administrator may read.
+        let is_hidden = |name: &&str| found.path() == self.root.join(name);
+        ![STAGING, "lost+found"].iter().any(is_hidden)
     }
 
     /// Returns the folder of a prefix.

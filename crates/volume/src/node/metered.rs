@@ -127,6 +127,11 @@ impl<M: Meter> Node for Metered<M> {
         stream::once(begin).try_flatten().boxed()
     }
 
+    async fn folders(&self, prefix: &str) -> Result<Vec<String>> {
+        let _guard = self.meter.begin(NodeCall::List, prefix).await?;
+        self.inner.folders(prefix).await
+    }
+
     async fn write(&self, path: &str, content: Bytes, mode: Mode) -> Result<()> {
         let _guard = self.meter.begin(NodeCall::Write, path).await?;
         self.meter.carry(NodeCall::Write, content.len() as u64).await;

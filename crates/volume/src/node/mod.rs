@@ -35,13 +35,14 @@ mod streamed;
 mod timed;
 mod whole;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures::stream::BoxStream;
+use futures::stream::{BoxStream, StreamExt};
 use paritas_store::error::{Error, ErrorKind, Result};
 
 use crate::outside;
@@ -115,6 +116,23 @@ pub trait Node: fmt::Debug + Send + Sync {
     /// Lists all files whose path begins with `prefix`, in any order, in folders of any depth.
     /// `prefix` is empty or ends in `/`. If no file has the prefix, the list is empty.
     fn list<'a>(&'a self, prefix: &'a str) -> BoxStream<'a, Result<Entry>>;
+
+    /// Returns the names of the folders directly below a prefix, in any order. Folders without
+    /// files may be among them. `prefix` is empty or ends in `/`. A node that cannot list folders
+    /// alone lists all files.
+    ///
+    /// # Errors
+    /// As [`Self::list`].
+    async fn folders(&self, prefix: &str) -> Result<Vec<String>> {
+        let mut entries = self.list(prefix);
+        let mut folders = BTreeSet::new();
+        while let Some(entry) = entries.next().await {
+            let path = entry?.path;
+            let below = path.strip_prefix(prefix).and_then(|below| below.split_once('/'));
+            folders.extend(below.map(|(folder, _)| folder.to_owned()));
+        }
+        Ok(folders.into_iter().collect())
+    }
 
     /// Writes a small file at once. When this returns, the file is durable.
     ///

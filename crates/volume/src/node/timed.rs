@@ -175,6 +175,11 @@ impl Node for Timed {
         Asked::new(list(inner, contact, prefix.to_owned(), line), entries).boxed()
     }
 
+    async fn folders(&self, prefix: &str) -> Result<Vec<String>> {
+        let (inner, prefix) = (Arc::clone(&self.inner), prefix.to_owned());
+        self.ask(NodeCall::List, async move { inner.folders(&prefix).await }).await
+    }
+
     async fn write(&self, path: &str, content: Bytes, mode: Mode) -> Result<()> {
         self.contact().hold(NodeCall::Write, self.inner.write(path, content, mode)).await
     }

@@ -459,6 +459,21 @@ impl<'a> Suite<'a> {
                 expect_equal(entry.length.unwrap_or(*length), *length, "the length in a listing")?;
             }
         }
+        for (prefix, wanted) in [
+            ("", vec!["list"]),
+            ("list/", vec!["b"]),
+            ("list/b/", vec!["d"]),
+            ("list/none/", vec![]),
+        ] {
+            let folders = self.writer.folders(&(self.path("") + prefix)).await?;
+            // Other checks have left folders beside these.
+            let folders: Vec<&str> = folders
+                .iter()
+                .map(|name| &**name)
+                .filter(|name| prefix != "" || *name == "list")
+                .collect();
+            expect_equal(folders, wanted, "the folders below a prefix")?;
+        }
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::common::gate::slow;
 use crate::common::{Disks, content, damage, get, name, put};
 use paritas_volume::node::{Fault, Faulty, Node, NodeCall, Trigger};
-use paritas_volume::{ErrorKind, GetOptions, PutOptions, State, Volume};
+use paritas_volume::{ErrorKind, GetOptions, Notes, PutOptions, State, Volume};
 
 #[tokio::test]
 async fn objects_of_all_lengths_come_back() {
@@ -756,4 +756,34 @@ async fn files_on_folders_are_their_owner_s_alone() {
         let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&file), mode(file.parent().unwrap())), (0o600, 0o700), "{file:?}");
     }
+}
+
+/// Objects in manifests have no parts, and nothing waits for their later stages.
+#[tokio::test(flavor = "multi_thread")]
+async fn removing_a_small_object_takes_few_requests() {
+    let disks = Disks::new(3);
+    let (volume, counters) = disks.open_counted("2+1");
+    volume.mark_nodes().await.unwrap();
+    for (length, lists, deletions) in [(2_000, 3, 3 * 2 + 2), (100_000, 6, 3 * (5 + 1 + 1 + 1))] {
+        put(&volume, "a", &content(length)).await;
+        counters.take();
+        volume.remove(&name("a")).await.unwrap();
+        let made = [NodeCall::List, NodeCall::Delete].map(|call| counters.of(call).calls);
+        assert_eq!(made, [lists, deletions], "{length} bytes");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn first_folders_take_one_request_of_each_node() {
+    let disks = Disks::new(3);
+    let (volume, counters) = disks.open_counted("2+1");
+    volume.mark_nodes().await.unwrap();
+    for object in ["a/1", "a/2/3", "b", "Ä d/x"] {
+        put(&volume, object, &content(2_000)).await;
+    }
+    volume.begin_upload(&name("e/f"), Notes::new()).await.unwrap();
+    counters.take();
+    let folders: Vec<String> = volume.first_folders().await.unwrap().into_iter().collect();
+    assert_eq!(folders, ["a", "Ä d"]);
+    assert_eq!(counters.of(NodeCall::List).calls, 3);
 }

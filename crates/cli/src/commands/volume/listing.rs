@@ -196,6 +196,7 @@ fn status_line(status: &VolumeStatus) -> VolumeStatusLine {
     };
     VolumeStatusLine {
         tolerance: status.tolerance,
+        lacking_for_puts: status.lacking_for_puts(),
         nodes: status.nodes.iter().map(node).collect(),
         owed: report::waiting_entry(&status.owed),
         lost: report::waiting_entry(&status.lost),
@@ -231,12 +232,16 @@ fn status_text(volume: &Volume, status: &VolumeStatus) -> String {
         }
         useless => format!("; now {}", report::more_may_be_lost(status.tolerance - useless)),
     };
+    let puts = match status.lacking_for_puts() {
+        0 => String::new(),
+        lacking => format!("; puts and removals are refused until {lacking} more can be used"),
+    };
     let lost = match status.lost.objects {
         0 => String::new(),
         _ => format!("\nlost when last repaired: {}", report::waiting_text(&status.lost)),
     };
     format!(
-        "{}, {}{now}{nodes}{lost}\nknown to be owed (verify looks): {}\nbacklog: {}\nscrub: {}",
+        "{}, {}{now}{puts}{nodes}{lost}\nknown to be owed (verify looks): {}\nbacklog: {}\nscrub: {}",
         counted(status.nodes.len(), "node"),
         report::tolerance_text(volume),
         report::waiting_text(&status.owed),
