@@ -116,11 +116,6 @@ pub fn wrong_type(what: &str, given: &Bound<'_, PyAny>) -> PyErr {
     PyTypeError::new_err(format!("{what}; got {}", type_name.unwrap_or_default()))
 }
 
-/// Makes an exception for a search that found nothing in the given files.
-pub fn nothing_found(message: String) -> Failure {
-    raise::<NotFoundError>(ErrorKind::NotRecognised, message)
-}
-
 /// Makes an exception for something that is lost because too few blocks are left.
 pub fn lost(message: String) -> Failure {
     raise::<LossError>(ErrorKind::TooFewShards, message)

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use paritas::Code;
 use paritas_shards::{
-    EncodeJob, FileSource, FileTarget, Inventory, Object, RepairJob, ShardState, State, scan,
+    EncodeJob, FileSource, FileTarget, Object, RepairJob, ShardState, State, scan,
 };
 
 use crate::memory;
@@ -68,24 +68,9 @@ fn with_object<T>(
     wanted: Option<&str>,
     act: impl FnOnce(&Object) -> Result<T>,
 ) -> Result<T> {
-    let mut inventory = scan(paths);
+    let mut inventory = scan(paths).expect_some(paths)?;
     inventory.offer(paths);
-    if inventory.objects.is_empty() {
-        return Err(nothing_found(&inventory, paths));
-    }
     act(inventory.choose(wanted.map(AsRef::as_ref))?)
-}
-
-fn nothing_found(inventory: &Inventory, paths: &[PathBuf]) -> Failure {
-    let unread = inventory
-        .ignored
-        .iter()
-        .find(|ignored| ignored.unreadable || ignored.named && ignored.path.metadata().is_err());
-    if let Some(unread) = unread {
-        return Failure::io(format!("{} {}", unread.path.display(), unread.reason));
-    }
-    let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
-    Failure::not_recognised(format!("there are no shards in {}", paths.join(", ")))
 }
 
 /// Reads the arguments that all functions of this file share, and acts on the object.
