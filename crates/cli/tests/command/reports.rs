@@ -11,7 +11,7 @@ use base64::Engine;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::common::{self, Chance, Run, exit, names, paritas, run, schema};
+use crate::common::{self, Chance, Run, crc64_nvme, exit, names, paritas, run, schema};
 
 /// Checks the type of a report, and that it has the fields on which scripts rely. (`run` compares
 /// every line with the schema.)
@@ -205,14 +205,6 @@ fn verify() {
     assert_eq!(ranges.len(), 1, "{lost}");
     assert_eq!(ranges[0]["start"], 0);
     assert_eq!(ranges[0]["end"], info["segment_bytes"]);
-}
-
-/// The CRC-64 of the format, bit by bit.
-fn crc64_nvme(bytes: &[u8]) -> u64 {
-    !bytes.iter().fold(u64::MAX, |crc, &byte| {
-        (0..8)
-            .fold(crc ^ u64::from(byte), |crc, _| (crc >> 1) ^ ((crc & 1) * 0x9A6C_9329_AC4B_C9B5))
-    })
 }
 
 /// Changes the only lane of a shard with a single block, and gives it the matching checksum.

@@ -275,6 +275,16 @@ impl Chance {
     }
 }
 
+/// Computes CRC-64/NVME, the checksum of the formats, bit by bit.
+pub fn crc64_nvme(bytes: &[u8]) -> u64 {
+    !bytes.iter().fold(u64::MAX, |crc, &byte| {
+        (0..8).fold(crc ^ u64::from(byte), |crc, _| match crc & 1 {
+            0 => crc >> 1,
+            _ => crc >> 1 ^ 0x9A6C_9329_AC4B_C9B5,
+        })
+    })
+}
+
 /// Reads all of a child's standard error, and waits for the child. Returns its exit code and this
 /// text.
 pub fn wait(child: &mut Child) -> (i32, String) {

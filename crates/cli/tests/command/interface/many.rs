@@ -12,7 +12,7 @@ use paritas_shards::{EncodeJob, encode};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::common::{Run, exit, names, run};
+use crate::common::{Run, crc64_nvme, exit, names, run};
 
 /// Encodes some bytes as 1+1 under a name, within this process. Returns the id.
 fn put(folder: &Path, name: impl AsRef<OsStr>, content: &[u8]) -> String {
@@ -194,16 +194,6 @@ fn lost_objects_can_be_asked_for() {
         assert!(lost.stderr.contains("gone: 2 files have the names of its shards"), "{lost}");
         assert!(!out.exists());
     }
-}
-
-/// Computes the CRC of the format, bit by bit.
-fn crc64_nvme(bytes: &[u8]) -> u64 {
-    !bytes.iter().fold(u64::MAX, |crc, &byte| {
-        (0..8).fold(crc ^ u64::from(byte), |crc, _| match crc & 1 {
-            0 => crc >> 1,
-            _ => crc >> 1 ^ 0x9A6C_9329_AC4B_C9B5,
-        })
-    })
 }
 
 /// Shards that a later version has written are neither lost nor ignored.
