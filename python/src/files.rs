@@ -4,12 +4,12 @@ use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use paritas_shards::{EncodeJob, FileSource, FileTarget, RepairJob, scan};
+use paritas_shards::{EncodeJob, FileSource, FileTarget, RepairJob, Timestamp, scan};
 use pyo3::prelude::*;
 
 use crate::code::CodeOrSpec;
 use crate::codec::number_of_threads;
-use crate::errors::{Result, refused, wrong_argument, wrong_type};
+use crate::errors::{Result, each, refused, wrong_argument, wrong_type};
 use crate::signals::run;
 
 /// One path, or several.
@@ -68,6 +68,11 @@ fn one_or_several<T: for<'a, 'py> FromPyObject<'a, 'py>>(
 ) -> PyResult<Vec<T>> {
     let one = object.extract::<T>().map(|one| vec![one]);
     one.or_else(|_| object.extract::<Vec<T>>()).map_err(|_| wrong_type(what, &object))
+}
+
+/// Returns a time as Python has it: in seconds since 1970.
+pub fn seconds(time: Timestamp) -> f64 {
+    time.seconds as f64 + f64::from(time.nanoseconds) / 1e9
 }
 
 /// Opens a file that is stored.
@@ -254,8 +259,6 @@ pub fn repair_files(
                 warnings: report.warnings,
             })
         };
-        let repaired: Vec<Result<RepairReport>> =
-            inventory.objects.into_iter().map(repair).collect();
-        repaired.into_iter().collect()
+        each(inventory.objects, repair)
     })
 }
