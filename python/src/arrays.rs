@@ -8,28 +8,8 @@ pub fn empty(py: Python<'_>, rows: usize, columns: usize) -> PyResult<Bound<'_, 
     py.import("numpy")?.call_method1("empty", ((rows, columns), "uint8"))
 }
 
-/// Makes an array of bytes.
-pub fn of_bytes<'py>(
-    py: Python<'py>,
-    rows: usize,
-    columns: usize,
-    content: &[u8],
-) -> PyResult<Bound<'py, PyAny>> {
-    of(py, rows, columns, content, "uint8")
-}
-
-/// Makes an array of whole numbers.
-pub fn of_numbers<'py>(
-    py: Python<'py>,
-    rows: usize,
-    columns: usize,
-    content: &[i64],
-) -> PyResult<Bound<'py, PyAny>> {
-    let bytes: Vec<u8> = content.iter().flat_map(|number| number.to_le_bytes()).collect();
-    of(py, rows, columns, &bytes, "<i8")
-}
-
-fn of<'py>(
+/// Makes an array of items of the type `kind` from their bytes.
+pub fn of<'py>(
     py: Python<'py>,
     rows: usize,
     columns: usize,

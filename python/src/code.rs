@@ -1,7 +1,7 @@
 //! Codes and schedules.
 
 use paritas::NodeId;
-use paritas::code::{BitMatrix, CellId, CellSet, ParityMatrix, ParityPlacement};
+use paritas::code::{BitMatrix, CellId, CellSet, ParityMatrix, ParityPlacement, Role};
 use paritas::erasure::survival_with;
 use paritas::research::Slot;
 use paritas_shards::DEFAULT_CODE;
@@ -119,14 +119,14 @@ impl Code {
     /// numpy.
     fn bit_matrix<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         let columns = self.0.data_cells().len();
-        let parity = self.0.nodes().flat_map(|node| self.0.node_cells(node));
-        let parity: Vec<CellId> =
-            parity.copied().filter(|cell| !self.0.data_cells().contains(cell)).collect();
-        let mut bits = vec![0; parity.len() * columns];
-        for (row, &cell) in bits.chunks_mut(columns.max(1)).zip(&parity) {
+        let (stored, parity) = (self.0.nodes(), self.0.stored(Role::Parity));
+        let stored = stored.flat_map(|node| self.0.node_cells(node)).copied();
+        let rows: Vec<CellId> = stored.filter(|&cell| parity.contains(cell)).collect();
+        let mut bits = vec![0; rows.len() * columns];
+        for (row, &cell) in bits.chunks_mut(columns.max(1)).zip(&rows) {
             self.0.row(cell).iter().for_each(|&column| row[column as usize] = 1);
         }
-        Ok(arrays::of_bytes(py, parity.len(), columns, &bits)?)
+        Ok(arrays::of(py, rows.len(), columns, &bits, "uint8")?)
     }
 
     /// Returns the operations that compute the nodes `want` from the nodes `have`, both given as
@@ -141,12 +141,11 @@ impl Code {
         have: Option<Vec<usize>>,
         want: Option<Vec<usize>>,
     ) -> Result<Schedule> {
-        let data = self.0.data_cells();
-        let stored = self.0.nodes().flat_map(|node| self.0.node_cells(node)).copied();
-        let parity = stored.filter(|cell| !data.contains(cell));
-        let set = |cells: Vec<CellId>| Ok(CellSet::from_cells(self.0.cell_count(), cells));
-        let have = have.map_or_else(|| set(data.to_vec()), |nodes| self.cells(nodes))?;
-        let want = want.map_or_else(|| set(parity.collect()), |nodes| self.cells(nodes))?;
+        // The data of an LT code is stored nowhere.
+        let data = || CellSet::from_cells(self.0.cell_count(), self.0.data_cells().to_vec());
+        let have = have.map_or_else(|| Ok(data()), |nodes| self.cells(nodes))?;
+        let parity = || Ok(self.0.stored(Role::Parity));
+        let want = want.map_or_else(parity, |nodes| self.cells(nodes))?;
         let plan = py.detach(|| self.0.schedule(&have, &want))?;
         let number = |cells: &[CellId]| cells.iter().map(|&cell| self.0.cell_name(cell)).collect();
         let (inputs, outputs) = (number(plan.inputs()), number(plan.outputs()));
@@ -170,6 +169,11 @@ impl Code {
 }
 
 impl Code {
+    /// Makes the code of a spec. Other threads of the interpreter may run meanwhile.
+    pub fn parse(py: Python<'_>, spec: &str) -> Result<paritas::Code> {
+        Ok(py.detach(|| spec.parse())?)
+    }
+
     fn cells(&self, nodes: Vec<usize>) -> Result<CellSet> {
         expect_nodes(&self.0, &nodes)?;
         Ok(self.0.cells_of(nodes.into_iter().map(NodeId::new)))
@@ -302,7 +306,8 @@ impl Schedule {
                 row(-1, op.accumulate);
             }
         }
-        Ok(arrays::of_numbers(py, rows.len() / 4, 4, &rows)?)
+        let bytes: Vec<u8> = rows.iter().flat_map(|number| number.to_le_bytes()).collect();
+        Ok(arrays::of(py, rows.len() / 4, 4, &bytes, "<i8")?)
     }
 
     /// Returns the schedule in the text form that the command `paritas schedule` prints.
@@ -313,13 +318,6 @@ impl Schedule {
     fn __repr__(&self) -> String {
         let (inputs, outputs) = (self.inputs.len(), self.outputs.len());
         format!("<Schedule: {outputs} cells from {inputs}, {} XORs>", self.xors())
-    }
-}
-
-impl Code {
-    /// Makes the code of a spec. Other threads of the interpreter may run meanwhile.
-    pub fn parse(py: Python<'_>, spec: &str) -> Result<paritas::Code> {
-        Ok(py.detach(|| spec.parse())?)
     }
 }
 

@@ -116,26 +116,6 @@ pub fn wrong_type(what: &str, given: &Bound<'_, PyAny>) -> PyErr {
     PyTypeError::new_err(format!("{what}; got {}", type_name.unwrap_or_default()))
 }
 
-/// Makes an exception for a search that found nothing in the given files.
-pub fn nothing_found(message: String) -> Failure {
-    raise::<NotFoundError>(ErrorKind::NotRecognised, message)
-}
-
-/// Makes an exception for something that is lost because too few blocks are left.
-pub fn lost(message: String) -> Failure {
-    raise::<LossError>(ErrorKind::TooFewShards, message)
-}
-
-/// Makes an exception for something that the system refused.
-pub fn failed(message: String) -> Failure {
-    raise::<StorageError>(ErrorKind::Io, message)
-}
-
-/// Makes an exception for something that can no longer be used.
-pub fn unusable(message: &str) -> Failure {
-    raise::<StorageError>(ErrorKind::Io, message.to_owned())
-}
-
 /// Makes the exception for a file that the system refuses, with `errno` and `filename` as those of
 /// Python's own `open`.
 pub fn refused(path: &Path, error: &io::Error) -> Failure {
@@ -150,6 +130,18 @@ pub fn refused(path: &Path, error: &io::Error) -> Failure {
         }
         _ => raise::<StorageError>(ErrorKind::Io, arguments),
     }
+}
+
+/// Does all of the work, even if some of it fails.
+///
+/// # Errors
+/// The first one.
+pub fn each<I: IntoIterator, T>(
+    items: I,
+    work: impl FnMut(I::Item) -> Result<T>,
+) -> Result<Vec<T>> {
+    let done: Vec<Result<T>> = items.into_iter().map(work).collect();
+    done.into_iter().collect()
 }
 
 /// Makes an exception of a class from the arguments of its constructor.

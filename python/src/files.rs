@@ -4,12 +4,12 @@ use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use paritas_shards::{EncodeJob, FileSource, FileTarget, Inventory, RepairJob};
+use paritas_shards::{EncodeJob, FileSource, FileTarget, RepairJob, Timestamp, scan};
 use pyo3::prelude::*;
 
 use crate::code::CodeOrSpec;
 use crate::codec::number_of_threads;
-use crate::errors::{Result, failed, nothing_found, refused, wrong_argument, wrong_type};
+use crate::errors::{Result, each, refused, wrong_argument, wrong_type};
 use crate::signals::run;
 
 /// One path, or several.
@@ -70,6 +70,11 @@ fn one_or_several<T: for<'a, 'py> FromPyObject<'a, 'py>>(
     one.or_else(|_| object.extract::<Vec<T>>()).map_err(|_| wrong_type(what, &object))
 }
 
+/// Returns a time as Python has it: in seconds since 1970.
+pub fn seconds(time: Timestamp) -> f64 {
+    time.seconds as f64 + f64::from(time.nanoseconds) / 1e9
+}
+
 /// Opens a file that is stored.
 pub fn open(path: &Path) -> Result<FileSource> {
     FileSource::open(path, String::new()).map_err(|error| match error.kind() {
@@ -112,21 +117,6 @@ pub fn encode_file(
     })
 }
 
-/// Finds the objects whose shards are in `paths`. There must be at least one.
-fn found(paths: &[PathBuf]) -> Result<Inventory> {
-    let inventory = paritas_shards::scan(paths);
-    if !inventory.objects.is_empty() {
-        return Ok(inventory);
-    }
-    let unread = inventory.ignored.iter().find(|ignored| ignored.unreadable);
-    if let Some(unread) = unread {
-        return Err(failed(format!("{} {}", unread.path.display(), unread.reason)));
-    }
-    let named = inventory.ignored.iter().filter(|ignored| ignored.named);
-    let reasons = named.map(|ignored| format!("; {} {}", ignored.path.display(), ignored.reason));
-    Err(nothing_found(format!("there is no shard that can be read{}", reasons.collect::<String>())))
-}
-
 /// Writes the object whose shards are in `paths` (files or directories) to the file `target`, which
 /// appears under its name when it is complete and its digest is right. If there are shards of
 /// several objects, `name` chooses one by its name or the beginning of its id.
@@ -147,7 +137,7 @@ pub fn decode_file(
 ) -> Result<()> {
     let (paths, threads) = (paths.some()?, number_of_threads(threads)?);
     run(py, |progress| {
-        let inventory = found(&paths)?;
+        let inventory = scan(&paths).expect_some(&paths)?;
         let object = inventory.choose(name.as_deref())?;
         let target = FileTarget::new(target).force(force).sync(sync);
         paritas_shards::decode(object, target, threads, progress)?;
@@ -201,7 +191,7 @@ pub fn verify_files(
     let (paths, threads) = (paths.some()?, number_of_threads(threads)?);
     let verify = if deep { paritas_shards::verify_deep } else { paritas_shards::verify };
     let reports = run(py, |progress| -> Result<Vec<_>> {
-        let objects = found(&paths)?.objects;
+        let objects = scan(&paths).expect_some(&paths)?.objects;
         let verified = objects.into_iter().map(|object| {
             let report = verify(&object, threads, progress)?;
             Ok((object, report))
@@ -259,7 +249,7 @@ pub fn repair_files(
     let (paths, threads) = (paths.some()?, number_of_threads(threads)?);
     run(py, |progress| {
         let job = RepairJob::default().to(to).sync(sync).threads(threads);
-        let mut inventory = found(&paths)?;
+        let mut inventory = scan(&paths).expect_some(&paths)?;
         inventory.offer(&paths);
         let repair = |object: paritas_shards::Object| -> Result<_> {
             let report = paritas_shards::repair(&object, &job, progress)?;
@@ -269,8 +259,6 @@ pub fn repair_files(
                 warnings: report.warnings,
             })
         };
-        let repaired: Vec<Result<RepairReport>> =
-            inventory.objects.into_iter().map(repair).collect();
-        repaired.into_iter().collect()
+        each(inventory.objects, repair)
     })
 }

@@ -21,7 +21,6 @@ mod files;
 mod lt;
 mod protections;
 mod signals;
-mod time;
 mod volume;
 
 /// The compiled part of the package `paritas`.

@@ -3,15 +3,14 @@
 use std::path::PathBuf;
 
 use paritas_protect::{
-    FileState, ProtectJob, Protection, RepairJob, Skipped, UpdateJob, Updated, VerifyOptions,
+    Error, FileState, ProtectJob, Protection, RepairJob, Skipped, UpdateJob, Updated, VerifyOptions,
 };
 use pyo3::prelude::*;
 
 use crate::codec::number_of_threads;
-use crate::errors::{Failure, Result, failed, lost};
-use crate::files::{Paths, Patterns};
+use crate::errors::{Result, each};
+use crate::files::{Paths, Patterns, seconds};
 use crate::signals::run;
-use crate::time::seconds;
 
 /// The result of `protect`.
 #[pyclass(frozen, get_all, module = "paritas")]
@@ -170,8 +169,7 @@ pub fn update(
             let report = paritas_protect::update(protection, &job, progress)?;
             Ok(UpdateReport::of(protection.id().to_string(), report))
         };
-        let updated: Vec<Result<_>> = paritas_protect::find(&paths)?.iter().map(update).collect();
-        updated.into_iter().collect()
+        each(&paritas_protect::find(&paths)?, update)
     })
 }
 
@@ -372,8 +370,7 @@ pub fn repair(
             let report = paritas_protect::repair(protection, &job, progress)?;
             Ok((protection.id().to_string(), report))
         };
-        let restored: Vec<Result<_>> = found.iter().map(restore).collect();
-        let restored: Vec<_> = restored.into_iter().collect::<Result<_>>()?;
+        let restored = each(&found, restore)?;
         if !dry_run {
             restored.iter().try_for_each(|(_, report)| expect_whole(report))?;
         }
@@ -396,19 +393,21 @@ impl RestoreReport {
 }
 
 /// Raises an exception if something could not be restored.
-fn expect_whole(report: &paritas_protect::RepairReport) -> std::result::Result<(), Failure> {
+fn expect_whole(report: &paritas_protect::RepairReport) -> paritas_protect::Result<()> {
     let among = |count: usize| match count {
         1 => String::new(),
         count => format!(" and {} others", count - 1),
     };
     if let Some(first) = report.lost.first() {
         let others = among(report.lost.len());
-        return Err(lost(format!("too few blocks are left for {}{others}", first.display())));
+        let first = first.display();
+        return Err(Error::too_few(format!("too few blocks are left for {first}{others}")));
     }
     match report.failed.first() {
         Some(Skipped { path, reason, .. }) => {
             let others = among(report.failed.len());
-            Err(failed(format!("{} cannot be restored: {reason}{others}", path.display())))
+            let path = path.display();
+            Err(Error::failed(format!("{path} cannot be restored: {reason}{others}")))
         }
         None => Ok(()),
     }

@@ -10,7 +10,8 @@ use paritas::CodecOptions;
 use paritas_shards::{FileSource, FileTarget};
 use paritas_volume::config::{Config, NodeEntry};
 use paritas_volume::{
-    ErrorKind, FoundObject, GetOptions, NodeStatus, ObjectName, PutOptions, Rate, Reencoded, Runner,
+    Error, ErrorKind, FoundObject, GetOptions, NodeStatus, ObjectName, PutOptions, Rate, Reencoded,
+    Runner,
 };
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
@@ -18,9 +19,8 @@ use pyo3::types::{PyBytes, PyDict, PyString};
 
 use crate::buffers::Source;
 use crate::code::CodeOrSpec;
-use crate::errors::{Failure, Result, refused, unusable, wrong_argument, wrong_type};
-use crate::files::open;
-use crate::time::seconds;
+use crate::errors::{Failure, Result, refused, wrong_argument, wrong_type};
+use crate::files::{open, seconds};
 
 /// A volume: objects, each cut into shards on several nodes.
 ///
@@ -443,10 +443,10 @@ impl Volume {
     /// Returns the opened volume, if it is open and this process opened it.
     fn opened(&self) -> Result<Opened> {
         let opened = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let opened = opened.ok_or_else(|| unusable("the volume is closed; open it again"))?;
+        let opened = opened.ok_or_else(|| unusable("is closed"))?;
         match opened.threads.are_here() {
             true => Ok(opened),
-            false => Err(unusable("the volume was opened by another process; open it again")),
+            false => Err(unusable("was opened by another process")),
         }
     }
 
@@ -462,7 +462,7 @@ impl Volume {
         let threads = self.opened()?.threads;
         match &threads.runner {
             Some(runner) => run(py, runner, work),
-            None => Err(unusable("the volume is closed; open it again")),
+            None => Err(unusable("is closed")),
         }
     }
 
@@ -490,6 +490,11 @@ impl Volume {
     }
 }
 
+/// Returns the error for a volume that cannot be used here.
+fn unusable(why: &str) -> Failure {
+    Error::failed(format!("the volume {why}; open it again")).into()
+}
+
 /// Refuses an object whose digest differs from the expected one.
 fn expect_digest(
     name: &ObjectName,
@@ -499,7 +504,7 @@ fn expect_digest(
     let found = object.digest().to_string();
     match digest.filter(|&digest| digest != found) {
         None => Ok(()),
-        Some(digest) => Err(paritas_volume::Error::new(
+        Some(digest) => Err(Error::new(
             ErrorKind::Busy,
             format!(
                 "{name} was replaced: it has {} bytes of digest {found}, not those of {digest}",

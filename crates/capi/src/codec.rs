@@ -6,7 +6,7 @@ use paritas::{Code, Codec, CodecOptions, NodeId, Split};
 
 use crate::handle::{self, Handle};
 use crate::memory::{self, CallShards, ReadShard};
-use crate::status::{Failure, Result, guard, paritas_status, value};
+use crate::status::{Failure, Result, guard, paritas_status, pointer, value};
 
 /// A code, and how it is run. May be used by several threads at once.
 pub struct paritas_codec {
@@ -209,15 +209,6 @@ pub unsafe extern "C" fn paritas_codec_free(codec: *mut paritas_codec) {
     guard(|| unsafe { handle::free(codec) });
 }
 
-/// Answers a question about a codec; returns 0 if `codec` is not a codec.
-///
-/// # Safety
-/// `codec` is null or a codec.
-unsafe fn ask<T: Default>(codec: *const paritas_codec, question: impl FnOnce(&Shaped) -> T) -> T {
-    // SAFETY: as the caller promises.
-    value(|| unsafe { handle::open(codec) }.map(question))
-}
-
 /// Returns the code's spec in its canonical form. It lives as long as the codec.
 ///
 /// # Safety
@@ -225,8 +216,7 @@ unsafe fn ask<T: Default>(codec: *const paritas_codec, question: impl FnOnce(&Sh
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn paritas_codec_spec(codec: *const paritas_codec) -> *const c_char {
     // SAFETY: as the caller promises.
-    let spec = value(|| unsafe { handle::open(codec) }.map(|codec| Some(codec.spec.as_ptr())));
-    spec.unwrap_or(std::ptr::null())
+    pointer(|| unsafe { handle::open(codec) }.map(|codec| codec.spec.as_ptr()))
 }
 
 /// Returns the number of shards with data, k. These shards come first. In codes whose shards hold
@@ -237,7 +227,7 @@ pub unsafe extern "C" fn paritas_codec_spec(codec: *const paritas_codec) -> *con
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn paritas_codec_data_shards(codec: *const paritas_codec) -> usize {
     // SAFETY: as the caller promises.
-    unsafe { ask(codec, |codec| codec.data.len()) }
+    unsafe { handle::ask(codec, |codec| codec.data.len()) }
 }
 
 /// Returns the number of shards without data, m.
@@ -247,7 +237,7 @@ pub unsafe extern "C" fn paritas_codec_data_shards(codec: *const paritas_codec) 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn paritas_codec_parity_shards(codec: *const paritas_codec) -> usize {
     // SAFETY: as the caller promises.
-    unsafe { ask(codec, |codec| codec.parity.len()) }
+    unsafe { handle::ask(codec, |codec| codec.parity.len()) }
 }
 
 /// Returns the number of shards that may be lost, whichever they are, after all stages of the code.
@@ -257,7 +247,7 @@ pub unsafe extern "C" fn paritas_codec_parity_shards(codec: *const paritas_codec
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn paritas_codec_tolerance(codec: *const paritas_codec) -> usize {
     // SAFETY: as the caller promises.
-    unsafe { ask(codec, |codec| codec.codec.code().tolerance()) }
+    unsafe { handle::ask(codec, |codec| codec.codec.code().tolerance()) }
 }
 
 /// Returns the bytes of a packet.
@@ -267,7 +257,7 @@ pub unsafe extern "C" fn paritas_codec_tolerance(codec: *const paritas_codec) ->
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn paritas_codec_packet(codec: *const paritas_codec) -> usize {
     // SAFETY: as the caller promises.
-    unsafe { ask(codec, |codec| codec.codec.packet()) }
+    unsafe { handle::ask(codec, |codec| codec.codec.packet()) }
 }
 
 /// Returns the unit of a data shard's length, in bytes: every length must be a multiple of it.
@@ -278,7 +268,7 @@ pub unsafe extern "C" fn paritas_codec_packet(codec: *const paritas_codec) -> us
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn paritas_codec_shard_unit(codec: *const paritas_codec) -> usize {
     // SAFETY: as the caller promises.
-    unsafe { ask(codec, |codec| codec.codec.shard_unit()) }
+    unsafe { handle::ask(codec, |codec| codec.codec.shard_unit()) }
 }
 
 /// Returns the bytes of a strip. Shards may be encoded and reconstructed in parts that begin at a
@@ -289,7 +279,7 @@ pub unsafe extern "C" fn paritas_codec_shard_unit(codec: *const paritas_codec) -
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn paritas_codec_strip(codec: *const paritas_codec) -> usize {
     // SAFETY: as the caller promises.
-    unsafe { ask(codec, |codec| codec.codec.strip()) }
+    unsafe { handle::ask(codec, |codec| codec.codec.strip()) }
 }
 
 /// Returns the bytes of a data shard of an object of `object_bytes` bytes; 0 if no memory holds the
@@ -305,7 +295,7 @@ pub unsafe extern "C" fn paritas_codec_data_len(
 ) -> usize {
     let length = |codec: &Shaped| allocatable(codec.codec.shard_len(object_bytes));
     // SAFETY: as the caller promises.
-    unsafe { ask(codec, length) }
+    unsafe { handle::ask(codec, length) }
 }
 
 /// Returns a length, or 0 if no memory has this length.

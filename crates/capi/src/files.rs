@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use paritas::Code;
 use paritas_shards::{
-    EncodeJob, FileSource, FileTarget, Inventory, Object, RepairJob, ShardState, State, scan,
+    EncodeJob, FileSource, FileTarget, Object, RepairJob, ShardState, State, scan,
 };
 
 use crate::memory;
-use crate::status::{Failure, Result, guard, paritas_status};
+use crate::status::{Failure, Result, guard, outcome, paritas_status};
 
 /// Ignores progress.
 const SILENT: paritas_shards::Progress<'static> = &|_| {};
@@ -68,24 +68,9 @@ fn with_object<T>(
     wanted: Option<&str>,
     act: impl FnOnce(&Object) -> Result<T>,
 ) -> Result<T> {
-    let mut inventory = scan(paths);
+    let mut inventory = scan(paths).expect_some(paths)?;
     inventory.offer(paths);
-    if inventory.objects.is_empty() {
-        return Err(nothing_found(&inventory, paths));
-    }
     act(inventory.choose(wanted.map(AsRef::as_ref))?)
-}
-
-fn nothing_found(inventory: &Inventory, paths: &[PathBuf]) -> Failure {
-    let unread = inventory
-        .ignored
-        .iter()
-        .find(|ignored| ignored.unreadable || ignored.named && ignored.path.metadata().is_err());
-    if let Some(unread) = unread {
-        return Failure::io(format!("{} {}", unread.path.display(), unread.reason));
-    }
-    let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
-    Failure::not_recognised(format!("there are no shards in {}", paths.join(", ")))
 }
 
 /// Reads the arguments that all functions of this file share, and acts on the object.
@@ -103,11 +88,10 @@ unsafe fn on_object<T>(
     if paths.is_empty() {
         return Err(Failure::arguments("paths: at least one is needed"));
     }
-    let wanted = match object.is_null() {
-        true => None,
+    let wanted = (!object.is_null())
         // SAFETY: as the caller promises.
-        false => Some(unsafe { memory::text(object, "object") }?),
-    };
+        .then(|| unsafe { memory::text(object, "object") })
+        .transpose()?;
     with_object(&paths, wanted, act)
 }
 
@@ -192,19 +176,14 @@ fn verify(object: &Object) -> Result<(Result<()>, paritas_verify_report)> {
         tolerable: report.tolerable,
         object_bytes: object.length().unwrap_or(0),
     };
-    let label = object.label();
-    let why = report.reason.map(|reason| format!(": {reason}")).unwrap_or_default();
-    let verdict = match report.status {
-        State::Intact => Ok(()),
-        State::Repairable => Err(Failure::repairable(format!(
-            "{label} is repairable; damaged shards: {}; missing or unreadable: {}",
-            found.damaged, found.missing
-        ))),
-        State::Lost => Err(Failure::lost(format!("{label} is damaged beyond repair{why}"))),
-        State::Unknown => Err(Failure::io(format!("{label}: unread shards decide{why}"))),
-        State::Inconsistent => Err(Failure::check_failed(format!("{label} is inconsistent{why}"))),
+    let why = match report.status {
+        State::Repairable => {
+            let (damaged, missing) = (found.damaged, found.missing);
+            format!("; damaged shards: {damaged}; missing or unreadable: {missing}")
+        }
+        _ => report.reason.map(|reason| format!(": {reason}")).unwrap_or_default(),
     };
-    Ok((verdict, found))
+    Ok((outcome(report.status, &object.label(), "unread shards", &why), found))
 }
 
 /// Writes the damaged and missing shards of an object anew, into the folder `to`, or where they
@@ -222,11 +201,8 @@ pub unsafe extern "C" fn paritas_file_repair(
     repaired: *mut usize,
 ) -> paritas_status {
     guard(|| {
-        let to = match to.is_null() {
-            true => None,
-            // SAFETY: as the caller promises.
-            false => Some(unsafe { memory::path(to, "to") }?),
-        };
+        // SAFETY: as the caller promises.
+        let to = (!to.is_null()).then(|| unsafe { memory::path(to, "to") }).transpose()?;
         let job = RepairJob::default().to(to);
         let act = |object: &Object| Ok(paritas_shards::repair(object, &job, SILENT)?);
         // SAFETY: as the caller promises.

@@ -7,7 +7,7 @@
 use std::ptr;
 
 use crate::memory;
-use crate::status::{Failure, Result};
+use crate::status::{Failure, Result, value};
 
 /// A kind of handle.
 pub(crate) trait Handle {
@@ -62,6 +62,18 @@ pub(crate) unsafe fn open<'a, H: Handle>(handle: *const H) -> Result<&'a H::Valu
     }
     // SAFETY: the mark says that this is a handle of this kind, and the caller that it lives.
     Ok(unsafe { &(*marked).value })
+}
+
+/// Answers a question about the value of a handle; returns 0 if there is no such handle.
+///
+/// # Safety
+/// As [`open`].
+pub(crate) unsafe fn ask<H: Handle, T: Default>(
+    handle: *const H,
+    question: impl FnOnce(&H::Value) -> T,
+) -> T {
+    // SAFETY: as the caller promises.
+    value(|| unsafe { open(handle) }.map(question))
 }
 
 /// Frees a handle. Null, and handles of another kind, are left alone.

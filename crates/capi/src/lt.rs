@@ -8,7 +8,7 @@ use paritas::lt::{LtBlock, LtBlocks, LtCode, LtDecoder, LtEncoder, LtInfo, LtOpt
 
 use crate::handle::{self, Handle};
 use crate::memory;
-use crate::status::{Failure, Result, guard, paritas_status, value};
+use crate::status::{Failure, Result, guard, paritas_status, pointer, value};
 
 /// All blocks of an object, and the information that a decoder needs about them. May be used by
 /// several threads at once.
@@ -67,7 +67,7 @@ pub unsafe extern "C" fn paritas_lt_encode(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn paritas_lt_block_count(blocks: *const paritas_lt_blocks) -> usize {
     // SAFETY: as the caller promises.
-    value(|| unsafe { handle::open(blocks) }.map(|encoded| encoded.blocks.count()))
+    unsafe { handle::ask(blocks, |encoded| encoded.blocks.count()) }
 }
 
 /// Returns the bytes of every block.
@@ -77,7 +77,7 @@ pub unsafe extern "C" fn paritas_lt_block_count(blocks: *const paritas_lt_blocks
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn paritas_lt_block_bytes(blocks: *const paritas_lt_blocks) -> usize {
     // SAFETY: as the caller promises.
-    value(|| unsafe { handle::open(blocks) }.map(|encoded| encoded.blocks.block_bytes()))
+    unsafe { handle::ask(blocks, |encoded| encoded.blocks.block_bytes()) }
 }
 
 /// Returns a block by its number, from 0 to n - 1; null for other numbers. The block lives as long
@@ -90,15 +90,14 @@ pub unsafe extern "C" fn paritas_lt_block(
     blocks: *const paritas_lt_blocks,
     number: usize,
 ) -> *const u8 {
-    let block = value(|| {
+    pointer(|| {
         // SAFETY: as the caller promises.
         let encoded = unsafe { handle::open(blocks) }?;
         let count = encoded.blocks.count();
         let none =
             || Failure::arguments(format!("a block's number is below {count}; got {number}"));
-        Ok(Some(encoded.blocks.get(number).ok_or_else(none)?.as_ptr()))
-    });
-    block.unwrap_or(std::ptr::null())
+        Ok(encoded.blocks.get(number).ok_or_else(none)?.as_ptr())
+    })
 }
 
 /// Returns the information that a decoder needs: the code, lengths and checksums. `bytes` receives
@@ -111,14 +110,13 @@ pub unsafe extern "C" fn paritas_lt_info(
     blocks: *const paritas_lt_blocks,
     bytes: *mut usize,
 ) -> *const u8 {
-    let info = value(|| {
+    pointer(|| {
         // SAFETY: as the caller promises.
         let info = &unsafe { handle::open(blocks) }?.info;
         // SAFETY: as the caller promises.
         unsafe { memory::store(bytes, info.len(), "bytes") }?;
-        Ok(Some(info.as_ptr()))
-    });
-    info.unwrap_or(std::ptr::null())
+        Ok(info.as_ptr())
+    })
 }
 
 /// Frees a set of blocks. Null is allowed.

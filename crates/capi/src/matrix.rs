@@ -122,16 +122,21 @@ fn codec_of(matrix: &ParityMatrix, options: Option<&paritas_options>) -> Result<
     Shaped::new(Codec::with_options(Code::from_matrix(matrix)?, chosen(options)?)?)
 }
 
+/// Refuses a number of bytes that is not that of a matrix's bits.
+pub(crate) fn expect_bits(rows: usize, columns: usize, given: usize) -> Result<()> {
+    match rows.checked_mul(columns) == Some(given) {
+        true => Ok(()),
+        false => Err(Failure::arguments(format!(
+            "a matrix of {rows} rows and {columns} columns needs {rows} times {columns} bytes; got \
+             {given}"
+        ))),
+    }
+}
+
 fn matrix(shape: &paritas_matrix_shape, bytes: &[u8]) -> Result<ParityMatrix> {
     let &paritas_matrix_shape { k, m, w, vertical } = shape;
     let (rows, columns) = (m.saturating_mul(w), k.saturating_mul(w));
-    if rows.checked_mul(columns) != Some(bytes.len()) {
-        let given = bytes.len();
-        return Err(Failure::arguments(format!(
-            "a matrix of {rows} rows and {columns} columns needs {rows} times {columns} bytes; got \
-             {given}"
-        )));
-    }
+    expect_bits(rows, columns, bytes.len())?;
     if let Some(at) = bytes.iter().position(|&bit| bit > 1) {
         return Err(Failure::arguments(format!(
             "bits must be 0 or 1; row {}, column {} is {}",

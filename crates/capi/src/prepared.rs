@@ -7,7 +7,7 @@ use paritas::Prepared;
 use crate::codec::{Shaped, ids, paritas_codec};
 use crate::handle::{self, Handle};
 use crate::memory::{self, CallShards};
-use crate::status::{Failure, Result, guard, paritas_status, value};
+use crate::status::{Failure, Result, guard, paritas_status};
 
 /// One question of a codec, ready to run: the shards that are read and the shards that are computed
 /// are fixed. May be used by several threads at once, and stays valid when the codec is freed.
@@ -146,7 +146,7 @@ pub unsafe extern "C" fn paritas_prepare_difference(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn paritas_prepared_sources(prepared: *const paritas_prepared) -> usize {
     // SAFETY: as the caller promises.
-    value(|| unsafe { handle::open(prepared) }.map(|call| call.sources.len()))
+    unsafe { handle::ask(prepared, |call| call.sources.len()) }
 }
 
 /// Returns the number of shards that a prepared call computes.
@@ -156,7 +156,7 @@ pub unsafe extern "C" fn paritas_prepared_sources(prepared: *const paritas_prepa
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn paritas_prepared_targets(prepared: *const paritas_prepared) -> usize {
     // SAFETY: as the caller promises.
-    value(|| unsafe { handle::open(prepared) }.map(|call| call.targets.len()))
+    unsafe { handle::ask(prepared, |call| call.targets.len()) }
 }
 
 /// Runs a prepared call. Data shards have `bytes` bytes.

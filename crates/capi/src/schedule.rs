@@ -8,8 +8,9 @@ use paritas::research::{Plan, Slot};
 
 use crate::codec::{Shaped, ids, paritas_codec};
 use crate::handle::{self, Handle};
+use crate::matrix::expect_bits;
 use crate::memory;
-use crate::status::{Failure, Result, guard, paritas_status, value};
+use crate::status::{Failure, Result, guard, paritas_status, pointer};
 
 /// A schedule: XORs that compute wanted cells from cells at hand. Its cells have numbers: first the
 /// inputs, then the temporaries, then the outputs. May be used by several threads at once.
@@ -191,8 +192,7 @@ pub unsafe extern "C" fn paritas_schedule_read(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn paritas_schedule_text(schedule: *const paritas_schedule) -> *const c_char {
     // SAFETY: as the caller promises.
-    let text = value(|| unsafe { handle::open(schedule) }.map(|s| Some(s.text.as_ptr())));
-    text.unwrap_or(std::ptr::null())
+    pointer(|| unsafe { handle::open(schedule) }.map(|schedule| schedule.text.as_ptr()))
 }
 
 /// Frees a schedule. Null is allowed.
@@ -212,8 +212,7 @@ pub unsafe extern "C" fn paritas_schedule_free(schedule: *mut paritas_schedule) 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn paritas_matrix_rows(codec: *const paritas_codec) -> usize {
     // SAFETY: as the caller promises.
-    let codec = unsafe { handle::open(codec) };
-    value(|| codec.map(|codec| codec.codec.code().stored(Role::Parity).len()))
+    unsafe { handle::ask(codec, |codec| codec.codec.code().stored(Role::Parity).len()) }
 }
 
 /// Returns the number of columns of a codec's bit matrix: one for each bit of data.
@@ -223,8 +222,7 @@ pub unsafe extern "C" fn paritas_matrix_rows(codec: *const paritas_codec) -> usi
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn paritas_matrix_columns(codec: *const paritas_codec) -> usize {
     // SAFETY: as the caller promises.
-    let codec = unsafe { handle::open(codec) };
-    value(|| codec.map(|codec| codec.codec.code().data_cells().len()))
+    unsafe { handle::ask(codec, |codec| codec.codec.code().data_cells().len()) }
 }
 
 /// Writes a codec's bit matrix to `bits`, row by row, a byte of 0 or 1 for each bit. Rows are the
@@ -244,13 +242,7 @@ pub unsafe extern "C" fn paritas_matrix(
         let codec = unsafe { handle::open(codec) }?;
         let code = codec.codec.code();
         let (parity, columns) = (code.stored(Role::Parity), code.data_cells().len());
-        if parity.len().checked_mul(columns) != Some(count) {
-            let rows = parity.len();
-            return Err(Failure::arguments(format!(
-                "a matrix of {rows} rows and {columns} columns needs {rows} times {columns} bytes; \
-                 got {count}"
-            )));
-        }
+        expect_bits(parity.len(), columns, count)?;
         // SAFETY: as the caller promises.
         let bits = unsafe { memory::values_mut(bits, count, "bits") }?;
         bits.fill(0);

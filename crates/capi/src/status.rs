@@ -3,6 +3,9 @@
 use std::cell::RefCell;
 use std::ffi::{CString, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+
+use paritas_shards::State;
 
 /// The outcome of a call. The numbers are the exit codes of the command `paritas`.
 #[repr(C)]
@@ -68,6 +71,18 @@ impl Failure {
     }
 }
 
+/// Returns the outcome for an object called `name` that was found in a state. An unknown state
+/// depends on what `deciding` names; `why` is the end of the message.
+pub(crate) fn outcome(state: State, name: &str, deciding: &str, why: &str) -> Result<()> {
+    match state {
+        State::Intact => Ok(()),
+        State::Repairable => Err(Failure::repairable(format!("{name} is repairable{why}"))),
+        State::Inconsistent => Err(Failure::check_failed(format!("{name} is inconsistent{why}"))),
+        State::Unknown => Err(Failure::io(format!("{name}: {deciding} decide{why}"))),
+        State::Lost => Err(Failure::lost(format!("{name} is damaged beyond repair{why}"))),
+    }
+}
+
 impl From<paritas::Error> for Failure {
     fn from(error: paritas::Error) -> Self {
         use paritas::ErrorKind;
@@ -128,7 +143,7 @@ pub(crate) fn guard(call: impl FnOnce() -> Result<()>) -> paritas_status {
 }
 
 /// Runs the body of an exported function that returns a value. If it fails, the value is `T`'s
-/// default: 0, or a null pointer.
+/// default: 0.
 pub(crate) fn value<T: Default>(call: impl FnOnce() -> Result<T>) -> T {
     let mut value = T::default();
     guard(|| {
@@ -136,6 +151,11 @@ pub(crate) fn value<T: Default>(call: impl FnOnce() -> Result<T>) -> T {
         Ok(())
     });
     value
+}
+
+/// As [`value`], for a function that returns a pointer to something that lives on.
+pub(crate) fn pointer<T>(call: impl FnOnce() -> Result<*const T>) -> *const T {
+    value(|| call().map(Some)).unwrap_or(ptr::null())
 }
 
 /// Returns the message of the last failed call of this thread: a text in UTF-8, empty if no call

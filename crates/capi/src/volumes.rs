@@ -4,19 +4,19 @@ use std::ffi::{CString, c_char};
 use std::future::Future;
 use std::io::{self, Cursor, Read};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::{process, ptr, slice};
+use std::{process, slice};
 
 use paritas::CodecOptions;
 use paritas_shards::{FileSource, FileTarget};
 
 // The handle `paritas_volume` has the name of the crate, so the crate gets another one here.
 use ::paritas_volume as store;
-use store::{Flaw, GetOptions, NodeStatus, ObjectName, PutOptions, Runner, State, Verdict, Volume};
+use store::{Flaw, GetOptions, NodeStatus, ObjectName, PutOptions, Runner, Volume};
 
 use crate::files::open;
 use crate::handle::{self, Handle};
 use crate::memory;
-use crate::status::{Failure, Result, guard, paritas_status, value};
+use crate::status::{Failure, Result, guard, outcome, paritas_status, pointer, value};
 
 /// A volume: objects, each cut into shards on several nodes. May be used by several threads at
 /// once, but only in the process that opened it. A process that was forked from it must open the
@@ -349,7 +349,7 @@ pub unsafe extern "C" fn paritas_volume_list(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn paritas_listing_count(listing: *const paritas_listing) -> usize {
     // SAFETY: as the caller promises.
-    value(|| Ok(unsafe { handle::open(listing) }?.len()))
+    unsafe { handle::ask(listing, |objects| objects.len()) }
 }
 
 /// Returns the object with this number in a listing.
@@ -374,7 +374,7 @@ pub unsafe extern "C" fn paritas_listing_name(
     number: usize,
 ) -> *const c_char {
     // SAFETY: as the caller promises.
-    value(|| Ok(Some(unsafe { listed(listing, number) }?.0.as_ptr()))).unwrap_or(ptr::null())
+    pointer(|| unsafe { listed(listing, number) }.map(|(name, _)| name.as_ptr()))
 }
 
 /// Returns the length in bytes of the object `number` of a listing; 0 beyond the last one.
@@ -441,19 +441,8 @@ pub unsafe extern "C" fn paritas_volume_verify(
         };
         // SAFETY: as the caller promises.
         unsafe { memory::tell(found, told, "found") }?;
-        outcome(&verdict)
+        outcome(verdict.state, verdict.name.as_str(), "absent nodes", &flaws(&verdict.flaws))
     })
-}
-
-fn outcome(verdict: &Verdict) -> Result<()> {
-    let (name, flaws) = (verdict.name.as_str(), flaws(&verdict.flaws));
-    match verdict.state {
-        State::Intact => Ok(()),
-        State::Repairable => Err(Failure::repairable(format!("{name} is repairable{flaws}"))),
-        State::Inconsistent => Err(Failure::check_failed(format!("{name} is inconsistent{flaws}"))),
-        State::Unknown => Err(Failure::io(format!("{name}: absent nodes decide{flaws}"))),
-        State::Lost => Err(Failure::lost(format!("{name} is damaged beyond repair{flaws}"))),
-    }
 }
 
 /// Returns the problems of nodes, for the end of a message.

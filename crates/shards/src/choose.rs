@@ -24,20 +24,30 @@ impl Inventory {
     /// with these digits (at least four). Without `wanted`, returns the only object.
     ///
     /// # Errors
-    /// If no object matches ([`ErrorKind::NotRecognised`]), or if several do
-    /// ([`ErrorKind::Ambiguous`]). The message lists the objects to choose from.
+    /// If no object matches ([`ErrorKind::NotRecognised`] or, if a file could not be opened,
+    /// [`ErrorKind::Io`]), or if several do ([`ErrorKind::Ambiguous`]). The message lists the
+    /// objects to choose from, and the files that could not be read.
     pub fn choose(&self, wanted: Option<&OsStr>) -> Result<&Object> {
         let all = || self.objects.iter().collect::<Vec<_>>();
         let found = wanted.map_or_else(all, |wanted| self.meant_by(wanted));
         match (&found[..], wanted) {
             ([object], _) => Ok(object),
-            ([], Some(wanted)) if !self.objects.is_empty() => Err(Error::not_recognised(format!(
-                "there is no object {}; the objects found are:{}",
-                shown(wanted),
-                list(&all())
-            ))),
+            ([], Some(wanted)) if !self.objects.is_empty() => Err(self.absent(wanted)),
             ([], _) => Err(Error::not_recognised("no readable shard was found")),
             (several, _) => Err(Error::new(ErrorKind::Ambiguous, ambiguity(several, wanted))),
+        }
+    }
+
+    /// Returns the error for an object that is not among those found.
+    fn absent(&self, wanted: &OsStr) -> Error {
+        let found = list(&self.objects.iter().collect::<Vec<_>>());
+        let unread = self.list(|ignored| ignored.unreadable || ignored.unknown);
+        let unread = unread.map(|unread| format!("\n{unread}")).unwrap_or_default();
+        let wanted = shown(wanted);
+        let message = format!("there is no object {wanted}; the objects found are:{found}{unread}");
+        match self.ignored.iter().any(|ignored| ignored.unreadable) {
+            true => Error::failed(message),
+            false => Error::not_recognised(message),
         }
     }
 

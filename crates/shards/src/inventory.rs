@@ -1,9 +1,12 @@
 //! What a scan finds: objects, files that cannot be used, and files that killed processes left
 //! behind.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
+use paritas_store::error::{Error, Result};
 use paritas_store::object::names::parse;
+use paritas_store::shown::{first_few, shown};
 
 use crate::folders::GivenFolder;
 use crate::leftovers::Leftover;
@@ -40,7 +43,74 @@ pub struct Ignored {
     pub unknown: bool,
 }
 
+impl Ignored {
+    /// Whether the path was given to [`crate::scan`], and cannot be opened or does not exist.
+    pub fn is_unread_path(&self) -> bool {
+        self.named && (self.unreadable || self.path.metadata().is_err())
+    }
+}
+
 impl Inventory {
+    /// Returns the inventory of `paths` if it has an object.
+    ///
+    /// # Errors
+    /// If it has none: the error of [`Inventory::obstacle`] or, if nothing hides objects,
+    /// [`crate::ErrorKind::NotRecognised`]. The message says why given files are not shards.
+    pub fn expect_some(self, paths: &[PathBuf]) -> Result<Self> {
+        if !self.objects.is_empty() {
+            return Ok(self);
+        }
+        Err(self.obstacle().unwrap_or_else(|| {
+            let paths = first_few(paths.iter().map(|path| shown(path).to_string())).join(", ");
+            let reasons = self.list(|ignored| ignored.named);
+            let reasons = reasons.map(|reasons| format!("; {reasons}")).unwrap_or_default();
+            Error::not_recognised(format!("there are no shards in {paths}{reasons}"))
+        }))
+    }
+
+    /// Returns the error for what may hide objects: files and folders that could not be read
+    /// ([`crate::ErrorKind::Io`]) or, if there are none, [`Inventory::unknown_shards`].
+    pub fn obstacle(&self) -> Option<Error> {
+        let is_unread = |ignored: &Ignored| ignored.unreadable || ignored.is_unread_path();
+        self.unread(is_unread).or_else(|| self.unknown_shards())
+    }
+
+    /// Returns the error for given paths that cannot be read or do not exist, if there are any.
+    pub fn unread_paths(&self) -> Option<Error> {
+        self.unread(Ignored::is_unread_path)
+    }
+
+    /// Returns the error for shards of a later version, or of a code that this version does not
+    /// know, if there are any ([`crate::ErrorKind::NotRecognised`]).
+    pub fn unknown_shards(&self) -> Option<Error> {
+        let shards = self.list(|ignored| ignored.unknown)?;
+        Some(Error::not_recognised(format!(
+            "this version of paritas, {}, cannot read all shards: {shards}",
+            env!("CARGO_PKG_VERSION")
+        )))
+    }
+
+    /// Returns the error for the paths for which `is_unread` holds. If none of them exists, its
+    /// cause says so.
+    fn unread(&self, is_unread: impl Fn(&Ignored) -> bool) -> Option<Error> {
+        let error = Error::failed(self.list(&is_unread)?);
+        let mut unread = self.ignored.iter().filter(|ignored| is_unread(ignored));
+        Some(match unread.any(|ignored| ignored.unreadable) {
+            true => error,
+            false => error.because(io::Error::from(io::ErrorKind::NotFound)),
+        })
+    }
+
+    /// Describes the files for which `is_listed` holds and why they are not shards. Returns `None`
+    /// if there are none.
+    pub(crate) fn list(&self, is_listed: impl Fn(&Ignored) -> bool) -> Option<String> {
+        let listed: Vec<&Ignored> = self.ignored.iter().filter(|it| is_listed(it)).collect();
+        let say =
+            |ignored: &&Ignored| format!("{} {}", shown(&ignored.path), shown(&ignored.reason));
+        let notes = first_few(listed.iter().map(say));
+        (!notes.is_empty()).then(|| notes.join(", "))
+    }
+
     /// Adds each of `folders` that does not exist yet, as if it were empty and had been given to
     /// the scan. It is made when a shard is to be written there. A path with the name of a shard
     /// file is that of a lost shard, and is left out.

@@ -35,7 +35,7 @@ pub fn exit_of(state: ObjectStateWord) -> Exit {
 }
 
 /// Returns the state that a failure leaves an object in, as far as is known.
-pub fn state_after(failure: &Failure) -> ObjectStateWord {
+fn state_after(failure: &Failure) -> ObjectStateWord {
     match failure.exit {
         Exit::Lost | Exit::CheckFailed => ObjectStateWord::Lost,
         _ => ObjectStateWord::Unknown,
@@ -103,7 +103,7 @@ pub fn each_found(search: &Search, output: &Output, handle: &impl Handle) -> Out
     handle.expect(&found.others)?;
     let mut each = Each::new(search, output, handle);
     each.is_found = !found.protections.is_empty();
-    found.failures.drain(..).for_each(|failure| each.worst.note(Err(failure), output));
+    found.failures.drain(..).for_each(|failure| each.tally.note(Err(failure)));
     found.protections.iter().for_each(|protection| each.protection(protection));
     let paths = if search.recursive { &search.paths } else { &found.others };
     if !paths.is_empty() {
@@ -116,8 +116,7 @@ pub fn each_found(search: &Search, output: &Output, handle: &impl Handle) -> Out
 struct Each<'a, H> {
     output: &'a Output,
     handle: &'a H,
-    summary: Summary,
-    worst: Worst,
+    tally: ObjectTally<'a>,
     /// The number of leftovers that were removed.
     cleaned: usize,
     wrecks: Vec<(String, Wreck)>,
@@ -127,15 +126,12 @@ struct Each<'a, H> {
 
 impl<'a, H: Handle> Each<'a, H> {
     fn new(search: &Search, output: &'a Output, handle: &'a H) -> Self {
-        let (summary, worst) = (Summary::new(search.only_bad, true), Worst::default());
-        Self { output, handle, summary, worst, cleaned: 0, wrecks: Vec::new(), is_found: false }
+        let tally = ObjectTally::new(search.only_bad, true, output);
+        Self { output, handle, tally, cleaned: 0, wrecks: Vec::new(), is_found: false }
     }
 
     fn protection(&mut self, protection: &Protection) {
-        let outcome = self.handle.protection(protection);
-        let state = outcome.as_ref().map_or_else(state_after, |&state| state);
-        self.summary.count(state, Some(protection.bytes()));
-        self.worst.note(outcome.map(exit_of), self.output);
+        self.tally.count(Some(protection.bytes()), self.handle.protection(protection));
     }
 
     fn objects(&mut self, search: &Search, paths: &[PathBuf]) -> Result<(), Failure> {
@@ -154,7 +150,7 @@ impl<'a, H: Handle> Each<'a, H> {
             return Ok(());
         }
         let not_read = shards::not_read(&inventory, search.object.as_deref());
-        not_read.for_each(|failure| self.worst.note(Err(failure), self.output));
+        not_read.for_each(|failure| self.tally.note(Err(failure)));
         if search.object.is_some() && !self.wrecks.is_empty() {
             // The wreck is all that is left of the wanted object.
             self.report_wrecks();
@@ -170,13 +166,10 @@ impl<'a, H: Handle> Each<'a, H> {
             if outcome.is_ok() {
                 standing.note_whole(&object);
             }
-            let state = outcome.as_ref().map_or_else(state_after, |&state| state);
-            self.summary.count(state, object.length());
-            let outcome = outcome.map(exit_of).map_err(|failure| place.locate(failure));
-            self.worst.note(outcome, self.output);
+            self.tally.count(object.length(), outcome.map_err(|failure| place.locate(failure)));
         }
         let removed = self.handle.clean(&leftovers, &standing).map(|count| self.cleaned += count);
-        self.worst.note(removed.map(|()| Exit::Done), self.output);
+        self.tally.note(removed.map(|()| Exit::Done));
         Ok(())
     }
 
@@ -194,13 +187,13 @@ impl<'a, H: Handle> Each<'a, H> {
                 self.cleaned += count;
                 return;
             }
-            Err(failure) => self.worst.note(Err(failure), self.output),
+            Err(failure) => self.tally.note(Err(failure)),
         }
         // Most folders of a tree hold no shards, but a folder that cannot be read may hold some.
         let failure = shards::nothing_found(inventory, &place.paths, Below::Recursive);
         let has_unknown = inventory.ignored.iter().any(|ignored| ignored.unknown);
         if !search.recursive || failure.exit == Exit::Io || has_unknown {
-            self.worst.note(Err(failure), self.output);
+            self.tally.note(Err(failure));
         }
     }
 
@@ -208,29 +201,23 @@ impl<'a, H: Handle> Each<'a, H> {
     fn report_wrecks(&mut self) {
         for (label, wreck) in std::mem::take(&mut self.wrecks) {
             shards::report_wreck(&label, &wreck, self.output);
-            self.summary.count(ObjectStateWord::Lost, None);
-            self.worst.note(Ok(exit_of(ObjectStateWord::Lost)), self.output);
+            self.tally.count(None, Ok(ObjectStateWord::Lost));
         }
     }
 
     /// Reports the wrecks, which count as lost if anything else was found, and then the summary.
     fn end(mut self, search: &Search) -> Outcome {
-        if self.summary.objects() == 0 {
-            return match self.worst.failure.is_none() && self.cleaned == 0 {
-                true => Err(shards::no_shards(&search.paths, Below::Unsaid)),
-                false => self.worst.end(self.output),
-            };
+        if self.tally.objects() > 0 {
+            self.report_wrecks();
+        } else if self.tally.worst.failure.is_none() && self.cleaned == 0 {
+            return Err(shards::no_shards(&search.paths, Below::Unsaid));
         }
-        self.report_wrecks();
-        if self.summary.objects() > 1 {
-            self.summary.report(self.output);
-        }
-        self.worst.end(self.output)
+        self.tally.end()
     }
 }
 
-/// The number of objects in each state.
-pub struct Summary {
+/// The number of objects in each state, and the worst outcome.
+pub struct ObjectTally<'a> {
     /// Counts in the order of [`ObjectStateWord::ALL`].
     counts: [u64; ObjectStateWord::ALL.len()],
     bytes: u64,
@@ -238,25 +225,42 @@ pub struct Summary {
     /// Whether the bytes of objects are read, so that bytes a second mean something to people.
     reads_bytes: bool,
     start: Instant,
+    worst: Worst,
+    /// Where results are printed.
+    pub output: &'a Output,
 }
 
-impl Summary {
+impl<'a> ObjectTally<'a> {
     /// Begins to count, and to take the time. `reads_bytes` is whether the bytes of intact objects
     /// are read.
-    pub fn new(only_bad: bool, reads_bytes: bool) -> Self {
-        let counts = [0; ObjectStateWord::ALL.len()];
-        Self { counts, bytes: 0, only_bad, reads_bytes, start: Instant::now() }
+    pub fn new(only_bad: bool, reads_bytes: bool, output: &'a Output) -> Self {
+        let (counts, worst) = ([0; ObjectStateWord::ALL.len()], Worst::default());
+        Self { counts, bytes: 0, only_bad, reads_bytes, start: Instant::now(), worst, output }
     }
 
-    /// Counts an object in this state, with its length if that is known.
-    pub fn count(&mut self, state: ObjectStateWord, length: Option<u64>) {
+    /// Counts an object, with its length if that is known, and notes its state.
+    pub fn count(&mut self, length: Option<u64>, outcome: Result<ObjectStateWord, Failure>) {
+        let state = outcome.as_ref().map_or_else(state_after, |&state| state);
         self.counts[state as usize] += 1;
         // Damaged shards may state any length.
         self.bytes = self.bytes.saturating_add(length.unwrap_or(0));
+        self.note(outcome.map(exit_of));
     }
 
-    /// Returns the number of objects that were counted.
-    pub fn objects(&self) -> u64 {
+    /// Notes an outcome without counting an object.
+    pub fn note(&mut self, outcome: Outcome) {
+        self.worst.note(outcome, self.output);
+    }
+
+    /// Prints the counts if there are several objects, and returns the worst outcome.
+    pub fn end(self) -> Outcome {
+        if self.objects() > 1 {
+            self.report();
+        }
+        self.worst.end(self.output)
+    }
+
+    fn objects(&self) -> u64 {
         self.counts.iter().sum()
     }
 
@@ -279,13 +283,13 @@ impl Summary {
 
     /// Prints the counts. If only bad objects are reported and there are none, prints nothing for
     /// people.
-    pub fn report(&self, output: &Output) {
+    fn report(&self) {
         let line = self.line();
         let SummaryLine { seconds, rate, .. } = line;
         if self.only_bad && line.intact == line.objects {
-            return output.result_if_json(line);
+            return self.output.result_if_json(line);
         }
-        output.result(line, || {
+        self.output.result(line, || {
             let counts =
                 ObjectStateWord::ALL.map(|state| (state.name(), self.counts[state as usize]));
             let counts = counts.iter().filter(|(_, count)| *count > 0);

@@ -11,10 +11,9 @@ use paritas_report::parts::{FileEntry, IdText, ObjectStateWord, SizedFileEntry};
 use paritas_report::shard_parts::{FolderEntry, ShardEntry, ShardFileFields, ShardStateWord};
 use paritas_report::shards::{ObjectFields, PlacementFields, UnrecognisedLine};
 use paritas_shards::{
-    AsideFile, ErrorKind, FileReport, FolderShards, Ignored, Inventory, Object, Placement,
-    ReceptionReport, ShardReport, ShardState, Wreck, reception_key, scan_with,
+    AsideFile, FileReport, FolderShards, Ignored, Inventory, Object, Placement, ReceptionReport,
+    ShardReport, ShardState, Wreck, reception_key, scan_with,
 };
-use paritas_store::shown::first_few;
 use paritas_tune::RememberedFolder;
 use walkdir::WalkDir;
 
@@ -29,7 +28,7 @@ use crate::output::{self, Output, counted, shown};
 pub fn look(paths: &[PathBuf], output: &Output) -> Inventory {
     let inventory = scan_with(paths, paritas_tune::codec_options);
     leftovers::warn(&inventory.leftovers, output);
-    let is_left = |ignored: &&Ignored| is_unread_path(ignored) || ignored.unknown;
+    let is_left = |ignored: &&Ignored| ignored.is_unread_path() || ignored.unknown;
     for ignored in inventory.ignored.iter().filter(|ignored| !is_left(ignored)) {
         let looks_like_one = ignored.path.extension() == Some(OsStr::new("paritas"));
         if ignored.named || looks_like_one || ignored.unreadable {
@@ -53,11 +52,7 @@ pub fn find(paths: &[PathBuf], output: &Output) -> Result<Inventory, Failure> {
 /// Returns the failure for paths without any object. It says if files could not be opened, or if
 /// this version cannot read shards.
 pub fn nothing_found(inventory: &Inventory, paths: &[PathBuf], below: Below) -> Failure {
-    let unread = |ignored: &Ignored| ignored.unreadable || is_unread_path(ignored);
-    match list(inventory, unread) {
-        Some(message) => Failure { exit: Exit::Io, message },
-        None => unknown_shards(inventory).unwrap_or_else(|| no_shards(paths, below)),
-    }
+    inventory.obstacle().map_or_else(|| no_shards(paths, below), Failure::from)
 }
 
 /// What a message says about shards in deeper folders than a command searches.
@@ -146,10 +141,8 @@ pub fn not_read(
     inventory: &Inventory,
     wanted: Option<&OsStr>,
 ) -> impl Iterator<Item = Failure> + use<> {
-    let paths = list(inventory, is_unread_path);
-    let paths = paths.map(|message| Failure { exit: Exit::Io, message });
-    let shards = if wanted.is_none() { unknown_shards(inventory) } else { None };
-    paths.into_iter().chain(shards)
+    let shards = if wanted.is_none() { inventory.unknown_shards() } else { None };
+    inventory.unread_paths().into_iter().chain(shards).map(Failure::from)
 }
 
 /// Returns a warning for each shard that this version cannot read and whose file has the name of
@@ -162,34 +155,6 @@ pub fn unknown_of(inventory: &Inventory, wanted: Option<&OsStr>) -> Vec<String> 
     };
     let unknown = inventory.ignored.iter().filter(|it| it.unknown && is_wanted(&it.path));
     unknown.map(|it| format!("{} {}", shown(&it.path), shown(&it.reason))).collect()
-}
-
-/// Returns the failure for shards of a later version, or of a code that this version does not know.
-fn unknown_shards(inventory: &Inventory) -> Option<Failure> {
-    let shards = list(inventory, |ignored| ignored.unknown)?;
-    Some(Failure::not_recognised(format!(
-        "this version of paritas, {}, cannot read all shards: {shards}",
-        env!("CARGO_PKG_VERSION")
-    )))
-}
-
-fn is_unread_path(ignored: &Ignored) -> bool {
-    ignored.named && (ignored.unreadable || ignored.path.metadata().is_err())
-}
-
-/// Describes the files that could not be opened, and the shards that this version cannot read, if
-/// there are any.
-fn unread(inventory: &Inventory) -> Option<String> {
-    list(inventory, |ignored| ignored.unreadable || ignored.unknown)
-}
-
-/// Describes the files for which `is_listed` holds and why they are not shards. Returns `None` if
-/// there are none.
-fn list(inventory: &Inventory, is_listed: impl Fn(&Ignored) -> bool) -> Option<String> {
-    let listed: Vec<&Ignored> = inventory.ignored.iter().filter(|it| is_listed(it)).collect();
-    let say = |ignored: &&Ignored| format!("{} {}", shown(&ignored.path), shown(&ignored.reason));
-    let notes = first_few(listed.iter().map(say));
-    (!notes.is_empty()).then(|| notes.join(", "))
 }
 
 /// What to do about an object if too few of its shards were found.
@@ -220,15 +185,6 @@ pub fn wreck_text(wreck: &Wreck) -> String {
     }
 }
 
-/// Returns the failure for something that was not found. Its exit code is [`Exit::Io`] if files
-/// could not be opened.
-fn not_found(inventory: &Inventory, message: String) -> Failure {
-    match inventory.ignored.iter().any(|ignored| ignored.unreadable) {
-        true => Failure { exit: Exit::Io, message },
-        false => Failure::not_recognised(message),
-    }
-}
-
 /// Returns the object that a command works on: the named one, or the only one. If no shard of the
 /// named one can be read, it is lost.
 pub fn choose<'a>(inventory: &'a Inventory, wanted: Option<&OsStr>) -> Result<&'a Object, Failure> {
@@ -237,13 +193,7 @@ pub fn choose<'a>(inventory: &'a Inventory, wanted: Option<&OsStr>) -> Result<&'
         let message = format!("{}: {}", shown(&wreck.name), wreck_text(wreck));
         return Err(Failure { exit: Exit::Lost, message });
     }
-    inventory.choose(wanted).map_err(|error| match error.kind() {
-        ErrorKind::NotRecognised => {
-            let unread = unread(inventory).map(|unread| format!("\n{unread}"));
-            not_found(inventory, format!("{error}{}", unread.unwrap_or_default()))
-        }
-        _ => error.into(),
-    })
+    Ok(inventory.choose(wanted)?)
 }
 
 /// Returns the objects that a command works on: the named one, or all.

@@ -6,14 +6,15 @@ use std::fs::{self, File, FileTimes, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 use rustix::process::geteuid;
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::common::{self, Run, exit, finish, names, not_run, paritas, run, run_with_input};
+use crate::common::{
+    self, Run, exit, finish, names, not_run, paritas, paritas_after, run, run_with_input,
+};
 
 /// A moment before 1970, 1.75 seconds before the hour.
 const SECONDS: i64 = -3602;
@@ -72,10 +73,8 @@ impl Yard {
     /// Returns the mode and the time of the decoded file.
     fn decoded(&self, more: &[&str]) -> (u32, (i64, u32)) {
         let out = self.folder.path().join("back");
-        let mut arguments =
-            args!["decode", self.shards(), "--out", &out, "--force", "--no-sync"].to_vec();
-        arguments.extend(more.iter().map(OsString::from));
-        masked("027", &arguments).expect(exit::DONE);
+        let decode = args!["decode", self.shards(), "--out", &out, "--force", "--no-sync"; more];
+        masked("027", &decode).expect(exit::DONE);
         assert_eq!(fs::read(&out).unwrap(), [7; 3000]);
         let metadata = fs::metadata(&out).unwrap();
         (mode(&out), (metadata.mtime(), metadata.mtime_nsec() as u32))
@@ -95,16 +94,8 @@ fn owner(path: &Path) -> (u32, u32) {
     (metadata.uid(), metadata.gid())
 }
 
-/// Returns the program as a command that first runs some commands of the shell.
-fn after(shell: &str, arguments: &[OsString]) -> Command {
-    let mut command = Command::new("sh");
-    command.args(["-c", &format!("{shell} && exec \"$@\""), "sh"]);
-    command.arg(env!("CARGO_BIN_EXE_paritas")).args(arguments);
-    command
-}
-
 fn masked(umask: &str, arguments: &[OsString]) -> Run {
-    finish(after(&format!("umask {umask}"), arguments))
+    finish(paritas_after(&format!("umask {umask}"), arguments))
 }
 
 fn is_root() -> bool {
@@ -166,7 +157,7 @@ fn shards_have_the_mode_of_a_device_at_most() {
 #[test]
 fn many_shards_have_the_mode_of_the_file() {
     let yard = Yard::new(0o400);
-    finish(after("umask 022; ulimit -n 16", &yard.encode("50+10"))).expect(exit::DONE);
+    finish(paritas_after("umask 022; ulimit -n 16", &yard.encode("50+10"))).expect(exit::DONE);
     assert_eq!(yard.mode_of_shards(), 0o400);
 }
 

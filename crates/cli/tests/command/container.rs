@@ -5,9 +5,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
-use crate::common::{Run, exit, finish, not_run, run};
+use crate::common::{exit, finish, not_run, paritas_after, run};
 
 /// Bytes of memory that commands may use here.
 const LIMIT: u64 = 200 << 20;
@@ -21,14 +20,6 @@ fn yard() -> tempfile::TempDir {
     // Zeros take no room.
     fs::File::create(yard.path().join("large")).unwrap().set_len(LENGTH).unwrap();
     yard
-}
-
-/// Runs the program in a shell, after the shell command `first`.
-fn limited(first: &str, arguments: &[std::ffi::OsString]) -> Run {
-    let mut command = Command::new("sh");
-    command.args(["-c", &format!("{first}; exec \"$@\""), "sh", env!("CARGO_BIN_EXE_paritas")]);
-    command.args(arguments).stdin(Stdio::null());
-    finish(command)
 }
 
 /// A control group whose memory is limited. It is removed on drop.
@@ -70,7 +61,8 @@ fn works_within(first: &str) {
     let large = yard.path().join("large");
     // Each thread takes address space, and machines have many.
     let two = |arguments: &[std::ffi::OsString]| {
-        limited(first, &[arguments, &args!["--threads", "2"]].concat()).expect(exit::DONE)
+        let arguments = [arguments, &args!["--threads", "2"]].concat();
+        finish(paritas_after(first, &arguments)).expect(exit::DONE)
     };
     let protect = two(&args!["protect", &large, "--redundancy", "100%", "--no-sync"]);
     let expected = "do not fit into 50.00 MiB of memory, a quarter of the 200.00 MiB";

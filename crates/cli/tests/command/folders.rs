@@ -32,8 +32,7 @@ impl Yard {
     }
 
     fn command(&self, command: &str, more: &[&str]) -> Run {
-        let mut arguments = args![command].to_vec();
-        arguments.extend(self.disks.iter().map(OsString::from));
+        let mut arguments = args![command; self.disks];
         arguments.extend(more.iter().map(OsString::from));
         run(arguments)
     }

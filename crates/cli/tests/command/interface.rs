@@ -455,9 +455,8 @@ fn a_changing_source_exits_with_6_and_leaves_nothing() {
                         change(&file, step % LENGTH);
                     }
                 });
-                let arguments = args!["encode", yard.path("object"), "--out", yard.shards()];
-                let more = quiet.iter().map(OsString::from);
-                let end = run(arguments.into_iter().chain(more));
+                let (file, shards) = (yard.path("object"), yard.shards());
+                let end = run(args!["encode", file, "--out", shards; quiet]);
                 done.store(true, Ordering::Relaxed);
                 end
             });

@@ -67,11 +67,8 @@ impl Scene {
     }
 
     fn encode(&self, more: &[&str]) -> Vec<OsString> {
-        let mut arguments =
-            args!["encode", self.file(), "--out", self.shards(), "--code", self.code, "--no-sync"]
-                .to_vec();
-        arguments.extend(more.iter().map(OsString::from));
-        arguments
+        let (file, shards) = (self.file(), self.shards());
+        args!["encode", file, "--out", shards, "--code", self.code, "--no-sync"; more]
     }
 
     fn repair(&self) -> Vec<OsString> {

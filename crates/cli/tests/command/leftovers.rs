@@ -99,16 +99,12 @@ impl Yard {
     }
 
     fn run(&self, command: &str, more: &[&str]) -> Run {
-        let mut arguments = args![command, self.shards()].to_vec();
-        arguments.extend(more.iter().map(OsString::from));
-        run(arguments)
+        run(args![command, self.shards(); more])
     }
 
     fn encode(&self, more: &[&str]) -> Run {
         let file = self.folder.path().join("object");
-        let mut arguments = args!["encode", file, "--out", self.shards(), "--no-sync"].to_vec();
-        arguments.extend(more.iter().map(OsString::from));
-        run(arguments)
+        run(args!["encode", file, "--out", self.shards(), "--no-sync"; more])
     }
 
     /// Returns the shards of the object that is whole in a state.

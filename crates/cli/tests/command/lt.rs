@@ -7,7 +7,8 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::common::{
-    self, Chance, Run, decode, encode, exit, names, run, run_with_input, shard_paths, snapshot,
+    self, Chance, Run, decode, encode, encoded, exit, names, run, run_with_input, shard_paths,
+    snapshot,
 };
 
 const CODE: &str = "lt:k=64,n=112,nodes=8";
@@ -21,9 +22,7 @@ struct Scene {
 
 impl Scene {
     fn new(code: &str, length: usize) -> Self {
-        let yard = tempfile::tempdir().unwrap();
-        fs::write(yard.path().join("object"), Chance(length as u64).bytes(length)).unwrap();
-        let report = encode(&yard.path().join("object"), &yard.path().join("shards"), code, &[]);
+        let (yard, _, report) = encoded(&Chance(length as u64).bytes(length), code, &[]);
         Self { paths: shard_paths(&report), yard }
     }
 
@@ -207,8 +206,7 @@ fn what_cannot_be_is_refused() {
         (&["--cost", "xors"], "--cost has no effect"),
         (&["--split", "node"], "--split has no effect"),
     ] {
-        let bench = args!["bench", "--code", CODE].into_iter();
-        refused(&bench.chain(flags.iter().map(Into::into)).collect::<Vec<_>>(), part);
+        refused(&args!["bench", "--code", CODE; flags], part);
     }
     let rdp = ["bench", "--code", "rdp:k=4", "--reception", "1.1"].map(Into::into);
     refused(&rdp, "are for LT codes; got rdp:k=4,p=5");

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::common::{self, Chance, exit, names, run, snapshot};
+use crate::common::{self, Chance, encoded, exit, names, run, snapshot};
 
 const LENGTH: usize = 700_000;
 
@@ -22,11 +22,8 @@ struct Yard {
 
 impl Yard {
     fn new(code: &str) -> Self {
-        let folder = tempfile::tempdir().unwrap();
         let content = Chance(7).bytes(LENGTH);
-        let file = folder.path().join("object");
-        fs::write(&file, &content).unwrap();
-        let report = common::encode(&file, &folder.path().join("shards"), code, &[]);
+        let (folder, _, report) = encoded(&content, code, &[]);
         Self { folder, content, report }
     }
 

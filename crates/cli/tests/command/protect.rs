@@ -58,8 +58,7 @@ impl Yard {
     }
 
     fn protect(&self, more: &[&str]) -> Run {
-        let more = more.iter().map(OsString::from);
-        let done = run(args!["protect", self.root(), "--no-sync"].into_iter().chain(more));
+        let done = run(args!["protect", self.root(), "--no-sync"; more]);
         renew_times(&self.root());
         done
     }
@@ -660,9 +659,7 @@ fn what_cannot_be_used_is_said() {
         File::options().write(true).open(path).unwrap().set_len(400).unwrap();
     }
     for options in [&["--quiet"][..], &["--recursive"]] {
-        let more = options.iter().map(OsString::from);
-        let verify = run(args!["verify", yard.root()].into_iter().chain(more));
-        let verify = verify.expect(exit::NOT_RECOGNISED);
+        let verify = run(args!["verify", yard.root(); options]).expect(exit::NOT_RECOGNISED);
         let said = verify.stderr.matches("left of its catalogue in 5 parity files").count();
         assert_eq!(said, 1, "{verify}");
     }

@@ -5,13 +5,12 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use base64::Engine;
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
-use crate::common::{self, Chance, Run, exit, names, paritas, run, schema};
+use crate::common::{self, Chance, Run, crc64_nvme, encoded, exit, names, paritas, run, schema};
 
 /// Checks the type of a report, and that it has the fields on which scripts rely. (`run` compares
 /// every line with the schema.)
@@ -110,16 +109,6 @@ fn the_schema_refuses_what_it_does_not_describe() {
     assert!(schema::flaw(&serde_json::json!({"type": "nothing"})).is_some());
 }
 
-/// Encodes an object. Returns the folder of the test, the folder of the shards, and the report.
-fn encoded(content: &[u8], code: &str, more: &[&str]) -> (TempDir, PathBuf, Value) {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("object");
-    fs::write(&file, content).unwrap();
-    let shards = folder.path().join("shards");
-    let report = common::encode(&file, &shards, code, more);
-    (folder, shards, report)
-}
-
 const COMMON: [&str; 6] = ["object", "name", "code", "stage", "stages", "length"];
 
 #[test]
@@ -205,14 +194,6 @@ fn verify() {
     assert_eq!(ranges.len(), 1, "{lost}");
     assert_eq!(ranges[0]["start"], 0);
     assert_eq!(ranges[0]["end"], info["segment_bytes"]);
-}
-
-/// The CRC-64 of the format, bit by bit.
-fn crc64_nvme(bytes: &[u8]) -> u64 {
-    !bytes.iter().fold(u64::MAX, |crc, &byte| {
-        (0..8)
-            .fold(crc ^ u64::from(byte), |crc, _| (crc >> 1) ^ ((crc & 1) * 0x9A6C_9329_AC4B_C9B5))
-    })
 }
 
 /// Changes the only lane of a shard with a single block, and gives it the matching checksum.

@@ -4,16 +4,14 @@
 use std::fs;
 use std::process::Command;
 
-use crate::common::{self, Chance, exit, finish, names, run, say};
+use crate::common::{self, Chance, exit, finish, names, paritas_after, run, say};
 
 /// Returns the program with a limit on its address space, in KiB. Threads share one heap: if there
 /// is no room for a thread's own heap, glibc looks for room again at every allocation, which takes
 /// seconds.
 fn limited(kibibytes: u32, arguments: &[std::ffi::OsString]) -> Command {
-    let mut command = Command::new("sh");
+    let mut command = paritas_after(&format!("ulimit -v {kibibytes}"), arguments);
     command.env("MALLOC_ARENA_MAX", "1");
-    command.args(["-c", "ulimit -v $0 && exec \"$@\"", &kibibytes.to_string()]);
-    command.arg(env!("CARGO_BIN_EXE_paritas")).args(arguments);
     command
 }
 

@@ -32,9 +32,8 @@ impl Home {
 
     /// Returns the weight of an XOR that a weighted schedule reports.
     fn weight(&self, more: &[&str]) -> f64 {
-        let more = more.iter().map(OsString::from);
-        let all = args!["schedule", "4+2", "--cost", "weighted", "--json"].into_iter().chain(more);
-        self.run(&all.collect::<Vec<_>>()).expect(exit::DONE).result()["weight"].as_f64().unwrap()
+        let schedule = args!["schedule", "4+2", "--cost", "weighted", "--json"; more];
+        self.run(&schedule).expect(exit::DONE).result()["weight"].as_f64().unwrap()
     }
 
     fn is_tuned(&self) -> bool {

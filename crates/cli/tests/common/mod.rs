@@ -2,11 +2,15 @@
 //! numbers.
 #![allow(dead_code, reason = "every test file uses its own part")]
 
-/// Arguments of different types in one list.
+/// Arguments of different types in one list. Behind a semicolon stands a list of further ones.
 macro_rules! args {
     ($($argument:expr),* $(,)?) => {
         [$(std::ffi::OsString::from($argument)),*]
     };
+    ($($argument:expr),*; $more:expr) => {{
+        let more = $more.iter().map(std::ffi::OsString::from);
+        args![$($argument),*].into_iter().chain(more).collect::<Vec<_>>()
+    }};
 }
 
 pub mod schema;
@@ -23,6 +27,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 
 use serde_json::Value;
+use tempfile::TempDir;
 
 /// Exit codes, as `paritas --help` lists them.
 pub mod exit {
@@ -72,6 +77,14 @@ pub fn run_as_user<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> R
     command.args(["--bounding-set=-dac_override,-dac_read_search", env!("CARGO_BIN_EXE_paritas")]);
     command.args(arguments).stdin(Stdio::null());
     finish(command)
+}
+
+/// Returns the program as a command that first runs some commands of the shell.
+pub fn paritas_after(shell: &str, arguments: &[OsString]) -> Command {
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("{shell} && exec \"$@\""), "sh"]);
+    command.arg(env!("CARGO_BIN_EXE_paritas")).args(arguments).stdin(Stdio::null());
+    command
 }
 
 /// Runs the program to its end with these bytes on standard input.
@@ -176,11 +189,19 @@ pub fn json_lines(text: &str) -> Result<Vec<Value>, String> {
 
 /// Encodes a file into a folder, and returns the report.
 pub fn encode(file: &Path, folder: &Path, code: &str, more: &[&str]) -> Value {
-    let mut arguments =
-        args!["encode", file, "--out", folder, "--code", code, "--no-sync"].to_vec();
-    arguments.push("--json".into());
-    arguments.extend(more.iter().map(OsString::from));
-    run(arguments).expect(exit::DONE).result()
+    let encode =
+        args!["encode", file, "--out", folder, "--code", code, "--no-sync", "--json"; more];
+    run(encode).expect(exit::DONE).result()
+}
+
+/// Encodes bytes as the file `object` of a new folder, into its folder `shards`. Returns both
+/// folders and the report.
+pub fn encoded(content: &[u8], code: &str, more: &[&str]) -> (TempDir, PathBuf, Value) {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, shards) = (folder.path().join("object"), folder.path().join("shards"));
+    fs::write(&file, content).unwrap();
+    let report = encode(&file, &shards, code, more);
+    (folder, shards, report)
 }
 
 /// Returns the paths of the shards that an encoding reports, by index.
@@ -273,6 +294,16 @@ impl Chance {
         self.fill(&mut bytes);
         bytes
     }
+}
+
+/// Computes CRC-64/NVME, the checksum of the formats, bit by bit.
+pub fn crc64_nvme(bytes: &[u8]) -> u64 {
+    !bytes.iter().fold(u64::MAX, |crc, &byte| {
+        (0..8).fold(crc ^ u64::from(byte), |crc, _| match crc & 1 {
+            0 => crc >> 1,
+            _ => crc >> 1 ^ 0x9A6C_9329_AC4B_C9B5,
+        })
+    })
 }
 
 /// Reads all of a child's standard error, and waits for the child. Returns its exit code and this

@@ -8,7 +8,7 @@ use std::fs;
 use std::ops::Range;
 use std::path::Path;
 
-use crate::common::{self, Chance, exit, run};
+use crate::common::{self, Chance, crc64_nvme, exit, run};
 
 /// Magic, version, kind, length of the body.
 const PREFIX: usize = 16;
@@ -143,12 +143,6 @@ fn total(length: u64, digest: [u8; DIGEST]) -> Vec<u8> {
         _ => [&[0x1b], &bytes[..]].concat(),
     };
     [&[0xa2, 0x00], &number[..], &[0x01, 0x58, DIGEST as u8], &digest].concat()
-}
-
-/// Computes CRC-64/NVME bit by bit.
-fn crc64_nvme(bytes: &[u8]) -> u64 {
-    let step = |crc: u64| if crc & 1 == 1 { crc >> 1 ^ 0x9A6C_9329_AC4B_C9B5 } else { crc >> 1 };
-    !bytes.iter().fold(!0, |crc, &byte| (0..8).fold(crc ^ u64::from(byte), |crc, _| step(crc)))
 }
 
 #[test]

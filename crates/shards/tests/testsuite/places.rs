@@ -107,6 +107,22 @@ fn a_hard_link_is_no_copy() {
 }
 
 #[test]
+fn paths_without_shards_are_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let (missing, file) = (directory.path().join("missing"), directory.path().join("file"));
+    fs::write(&file, "no shard").unwrap();
+    let refusal = |path: &Path| scan(&[path.into()]).expect_some(&[path.into()]).unwrap_err();
+    let error = refusal(&missing);
+    assert_eq!(error.kind(), ErrorKind::Io);
+    assert_eq!(error.io_kind(), Some(std::io::ErrorKind::NotFound));
+    assert!(error.message().contains("missing cannot be read"), "{error}");
+    let error = refusal(&file);
+    assert_eq!(error.kind(), ErrorKind::NotRecognised);
+    assert!(error.message().ends_with("file is not a shard"), "{error}");
+    assert_eq!(refusal(directory.path()).kind(), ErrorKind::NotRecognised);
+}
+
+#[test]
 fn two_objects_in_one_folder() {
     let directory = tempfile::tempdir().unwrap();
     put(&job_in(directory.path(), "one", 1), &content(500));

@@ -35,7 +35,7 @@ use super::service::Service;
 use super::streamed::StreamedPut;
 use super::{
     Abilities, Entry, MOST_WHOLE, Mode, Node, NodeCall, STAGING, Stat, Writer, check_path,
-    check_prefix, is_abandoned, range_length, staging_path, too_long,
+    check_prefix, is_abandoned, range_length, staging_path, too_long, too_short,
 };
 use crate::cleaning::Unfinished;
 
@@ -234,7 +234,7 @@ impl Endpoint {
     async fn read_nothing(&self, path: &str, range: Range<u64>) -> Result<Bytes> {
         match self.inner.stat(path).await? {
             Some(found) if range.end <= found.length => Ok(Bytes::new()),
-            Some(found) => Err(self.inner.too_short(path, found.length, &range)),
+            Some(found) => Err(too_short(&self.inner.name, path, found.length, &range)),
             None => Err(self.inner.missing(path)),
         }
     }
@@ -292,13 +292,6 @@ impl EndpointInner {
 
     fn exists(&self, path: &str) -> Error {
         Error::new(ErrorKind::Exists, format!("{path} exists already")).at_node(&self.name)
-    }
-
-    fn too_short(&self, path: &str, length: u64, range: &Range<u64>) -> Error {
-        let (start, end) = (range.start, range.end);
-        let message =
-            format!("{path} has {length} bytes, so bytes {start} to {end} cannot be read");
-        Error::new(ErrorKind::Io, message).at_node(&self.name)
     }
 
     /// Converts an error of OpenDAL, without its secrets. OpenDAL's own error is not kept, because
@@ -387,7 +380,9 @@ impl EndpointInner {
                 let message = format!("{path}: more than the {length} bytes asked for have come");
                 Err(Error::new(ErrorKind::Io, message).at_node(&self.name))
             }
-            (_, come) if come < length => Err(self.too_short(path, range.start + come, range)),
+            (_, come) if come < length => {
+                Err(too_short(&self.name, path, range.start + come, range))
+            }
             (content, _) => Ok(content.to_bytes()),
         }
     }
@@ -396,7 +391,7 @@ impl EndpointInner {
     /// ranges.
     async fn read_and_cut(&self, path: &str, range: &Range<u64>) -> Result<Bytes> {
         match self.collect(path, (..).into(), range.clone(), range.end).await? {
-            (_, come) if come < range.end => Err(self.too_short(path, come, range)),
+            (_, come) if come < range.end => Err(too_short(&self.name, path, come, range)),
             // A slice would keep all received bytes in memory.
             (content, _) => Ok(Bytes::copy_from_slice(&content.to_bytes())),
         }

@@ -40,7 +40,7 @@ use super::contact::Contact;
 use super::folders::{DurableFolders, create_folder, create_folders, folders_of, is_absence};
 use super::{
     Abilities, Entry, MOST_WHOLE, Mode, Node, STAGING, Stat, Writer, check_path, check_prefix,
-    is_abandoned, range_length, staging_prefix, too_long,
+    is_abandoned, range_length, staging_prefix, too_long, too_short,
 };
 use crate::cleaning::Unfinished;
 
@@ -337,7 +337,7 @@ impl FolderInner {
         let range = range.unwrap_or(0..found.len());
         let length = range_length(path, &range)?;
         if range.end > found.len() {
-            return Err(self.too_short(path, found.len(), &range));
+            return Err(too_short(&self.name, path, found.len(), &range));
         }
         let mut file = File::open(&target).map_err(trouble)?;
         let mut content = self
@@ -347,16 +347,9 @@ impl FolderInner {
         file.seek(SeekFrom::Start(range.start)).map_err(trouble)?;
         let read = file.take(length).read_to_end(&mut content).map_err(trouble)?;
         if (read as u64) < length {
-            return Err(self.too_short(path, range.start + read as u64, &range));
+            return Err(too_short(&self.name, path, range.start + read as u64, &range));
         }
         Ok(self.buffers.lend(content))
-    }
-
-    fn too_short(&self, path: &str, length: u64, range: &Range<u64>) -> Error {
-        let (start, end) = (range.start, range.end);
-        let message =
-            format!("{path} has {length} bytes, so bytes {start} to {end} cannot be read");
-        Error::new(ErrorKind::Io, message).at_node(&self.name)
     }
 
     fn stat(&self, path: &str) -> Result<Option<Stat>> {

@@ -229,6 +229,13 @@ fn too_long(path: &str) -> Error {
     Error::new(ErrorKind::Io, message)
 }
 
+/// Returns the error for a range beyond the end of a file, which has `length` bytes.
+fn too_short(node: &str, path: &str, length: u64, range: &Range<u64>) -> Error {
+    let (start, end) = (range.start, range.end);
+    let message = format!("{path} has {length} bytes, so bytes {start} to {end} cannot be read");
+    Error::failed(message).at_node(node)
+}
+
 /// Checks that a range does not end before it begins, and returns its length.
 fn range_length(path: &str, range: &Range<u64>) -> Result<u64> {
     range.end.checked_sub(range.start).ok_or_else(|| {

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::protocol::action::ask;
 use crate::protocol::{
-    Event, Listed, NextStep, NodeIndex, Procedure, Quorum, Request, Version, VersionKind, View,
+    Event, Listed, NextStep, NodeIndex, Procedure, Quorum, Version, VersionKind, View,
 };
 
 /// Surveys the nodes and takes the greatest version.
@@ -77,7 +76,7 @@ impl Procedure for Get {
             return NextStep::Done(self.outcome());
         }
         self.began = true;
-        NextStep::Act(ask(self.view.quorum().indices(), Request::ListVersions))
+        NextStep::Act(self.view.survey())
     }
 
     fn is_enough(&self) -> bool {

@@ -91,8 +91,7 @@ impl Promote {
 
     fn survey(&mut self, phase: PromotePhase) -> NextStep<PromoteOutcome> {
         self.phase = phase;
-        self.view = View::new(self.view.quorum());
-        NextStep::Act(ask(self.view.quorum().indices(), Request::ListVersions))
+        NextStep::Act(self.view.survey())
     }
 
     fn find(&mut self) -> NextStep<PromoteOutcome> {

@@ -183,8 +183,7 @@ impl Put {
 
     fn survey(&mut self, phase: PutPhase) -> NextStep<PutOutcome> {
         (self.phase, self.has_surveyed) = (phase, true);
-        self.view = View::new(self.view.quorum());
-        NextStep::Act(ask(self.view.quorum().indices(), Request::ListVersions))
+        NextStep::Act(self.view.survey())
     }
 
     fn store(&mut self) -> NextStep<PutOutcome> {

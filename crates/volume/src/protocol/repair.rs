@@ -129,8 +129,7 @@ impl Repair {
 
     fn survey(&mut self, phase: RepairPhase) -> NextStep<RepairOutcome> {
         self.phase = phase;
-        self.view = View::new(self.view.quorum());
-        NextStep::Act(ask(self.view.quorum().indices(), Request::ListVersions))
+        NextStep::Act(self.view.survey())
     }
 
     /// Reads the manifest from one of the nodes that have it, or from all. If all of these were

@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::protocol::{Answer, Event, Listed, NodeIndex, Quorum, Request, Version, VersionKind};
+use crate::protocol::action::ask;
+use crate::protocol::{
+    Action, Answer, Event, Listed, NodeIndex, Quorum, Request, Version, VersionKind,
+};
 
 /// Seconds for which the mark of a removed name is kept: one day.
 pub(crate) const DAY: u64 = 86_400;
@@ -24,6 +27,12 @@ impl View {
     /// Creates the view before any node was asked.
     pub fn new(quorum: Quorum) -> Self {
         Self { quorum, answered: BTreeSet::new(), holders: BTreeMap::new() }
+    }
+
+    /// Forgets all answers, and returns the actions that ask all nodes.
+    pub(crate) fn survey(&mut self) -> Vec<Action> {
+        *self = Self::new(self.quorum);
+        ask(self.quorum.indices(), Request::ListVersions)
     }
 
     /// Takes in the answer of a node: all versions that it has.

@@ -18,7 +18,7 @@ use paritas_volume::{
 use super::{AT_ONCE, each, listing, object, report};
 use crate::args::volume::{Keep, Objects, Promote, Reencode, Repair, Replace, Verify};
 use crate::commands::Outcome;
-use crate::commands::many::{Summary, Worst, exit_of, state_after, word_of};
+use crate::commands::many::{ObjectTally, exit_of, word_of};
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Output, Progress, counted, shown};
 
@@ -134,25 +134,13 @@ async fn explained<T>(
     }
 }
 
-/// The states of the objects so far.
-struct ObjectTally<'a> {
-    summary: Summary,
-    worst: Worst,
-    output: &'a Output,
-}
-
-impl<'a> ObjectTally<'a> {
-    fn new(only_bad: bool, is_deep: bool, output: &'a Output) -> Self {
-        Self { summary: Summary::new(only_bad, is_deep), worst: Worst::default(), output }
-    }
-
-    fn note(&mut self, length: u64, outcome: Result<ObjectStateWord, Failure>) {
-        let state = outcome.as_ref().map_or_else(state_after, |&state| state);
-        // A name without an object does not count as an object.
-        if !matches!(&outcome, Err(failure) if failure.exit == Exit::NotRecognised) {
-            self.summary.count(state, Some(length));
+impl ObjectTally<'_> {
+    /// Counts an object of a volume. A name without an object does not count as an object.
+    fn count_present(&mut self, length: u64, outcome: Result<ObjectStateWord, Failure>) {
+        match outcome {
+            Err(failure) if failure.exit == Exit::NotRecognised => self.note(Err(failure)),
+            outcome => self.count(Some(length), outcome),
         }
-        self.worst.note(outcome.map(exit_of), self.output);
     }
 
     /// Notes the result of a repair that took `seconds`, and reports it. A removed object does
@@ -167,7 +155,7 @@ impl<'a> ObjectTally<'a> {
         let repaired = match repaired {
             Ok(Some(repaired)) => repaired,
             Ok(None) => return,
-            Err(failure) => return self.note(item.length, Err(failure)),
+            Err(failure) => return self.count_present(item.length, Err(failure)),
         };
         let line = repaired_line(&repaired, seconds);
         let state = after(&repaired);
@@ -176,16 +164,9 @@ impl<'a> ObjectTally<'a> {
             false => self.output.result(line, || repaired_text(&repaired)),
         }
         match repaired.is_removed {
-            true => self.worst.note(Ok(exit_of(state)), self.output),
-            false => self.note(item.length, Ok(state)),
+            true => self.note(Ok(exit_of(state))),
+            false => self.count_present(item.length, Ok(state)),
         }
-    }
-
-    fn end(self) -> Outcome {
-        if self.summary.objects() > 1 {
-            self.summary.report(self.output);
-        }
-        self.worst.end(self.output)
     }
 }
 
@@ -225,7 +206,7 @@ pub async fn verify(volume: &mut Volume, args: &Verify, output: &Output) -> Outc
             }
             state
         });
-        tally.note(length, state);
+        tally.count_present(length, state);
     }
     shares.progress.finish();
     tally.end()
@@ -287,7 +268,7 @@ pub async fn repair(args: &Repair, output: &Output) -> Outcome {
     }
     if args.names.is_empty() || args.collect {
         let collected = collect(&volume, output).await;
-        tally.worst.note(collected, output);
+        tally.note(collected);
     }
     let outcome = tally.end();
     // When the nodes are back, another repair can do the rest.
@@ -304,7 +285,7 @@ pub async fn repair_all(volume: &mut Volume, output: &Output) -> Outcome {
     let items = most_urgent_first(volume).await?;
     repair_items(volume, items, (true, false), &mut tally).await;
     let collected = collect(volume, output).await;
-    tally.worst.note(collected, output);
+    tally.note(collected);
     tally.end()
 }
 

@@ -1,6 +1,6 @@
 //! Many objects: trees, summaries, decoding to a folder, and telling objects apart.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fs;
 use std::num::NonZeroUsize;
 use std::os::unix::ffi::OsStrExt;
@@ -12,7 +12,7 @@ use paritas_shards::{EncodeJob, encode};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::common::{Run, exit, names, run};
+use crate::common::{Run, crc64_nvme, exit, names, run};
 
 /// Encodes some bytes as 1+1 under a name, within this process. Returns the id.
 fn put(folder: &Path, name: impl AsRef<OsStr>, content: &[u8]) -> String {
@@ -196,16 +196,6 @@ fn lost_objects_can_be_asked_for() {
     }
 }
 
-/// Computes the CRC of the format, bit by bit.
-fn crc64_nvme(bytes: &[u8]) -> u64 {
-    !bytes.iter().fold(u64::MAX, |crc, &byte| {
-        (0..8).fold(crc ^ u64::from(byte), |crc, _| match crc & 1 {
-            0 => crc >> 1,
-            _ => crc >> 1 ^ 0x9A6C_9329_AC4B_C9B5,
-        })
-    })
-}
-
 /// Shards that a later version has written are neither lost nor ignored.
 #[test]
 fn shards_of_later_versions_exit_with_4() {
@@ -272,10 +262,7 @@ fn refusals_are_sentences() {
     let yard = Yard::new();
     let (file, shards, out) = (yard.path("object"), yard.path("shards"), yard.path("out"));
     fs::write(&file, "content").unwrap();
-    let encode = |more: &[&str]| {
-        let arguments = args!["encode", &file, "--out", &shards, "--no-sync"];
-        run(arguments.into_iter().chain(more.iter().map(OsString::from)))
-    };
+    let encode = |more: &[&str]| run(args!["encode", &file, "--out", &shards, "--no-sync"; more]);
     encode(&[]).expect(exit::DONE);
     let refused = |run: Run, code, text: &str| {
         let refused = run.expect(code);
@@ -352,10 +339,8 @@ fn a_folder_is_decoded_to_a_folder() {
     let ids = contents.map(|(name, content)| put(&shards, name, content));
     // A path that ends with a slash is a folder, even before it exists.
     let new = format!("{}/", out.display());
-    let decode = |to: &str, more: &[&str]| {
-        let more = more.iter().map(OsString::from);
-        run(args!["decode", &shards, "--out", to, "--json"].into_iter().chain(more))
-    };
+    let decode =
+        |to: &str, more: &[&str]| run(args!["decode", &shards, "--out", to, "--json"; more]);
     let reports = decode(&new, &[]).expect(exit::DONE).results();
     assert_eq!(reports.len(), 3);
     for (name, content) in contents {
@@ -448,10 +433,8 @@ fn objects_of_one_name_are_told_apart_by_id() {
         assert!(!end.text().contains("other (id"), "{end}");
     }
     let out = yard.path("out/");
-    let decode = |more: &[&str]| {
-        let more = more.iter().map(OsString::from);
-        run(args!["decode", &folders[0], &folders[1], "--out", &out].into_iter().chain(more))
-    };
+    let decode =
+        |more: &[&str]| run(args!["decode", &folders[0], &folders[1], "--out", &out; more]);
     // The program does not guess which of the two is meant; it decodes only the other object.
     let refused = decode(&[]).expect(exit::ARGUMENTS);
     assert!(ids.iter().all(|id| refused.stderr.contains(id.as_str())), "{refused}");

@@ -20,10 +20,7 @@ fn a_catastrophe_is_refused() {
         fs::remove_file(yard.photo(&format!("many/{number:02}"))).unwrap();
     }
     let before = snapshot(&yard.photo(".paritas"));
-    let update = |more: &[&str]| {
-        let more = more.iter().map(OsString::from);
-        run(args!["protect", "--update", yard.root(), "--no-sync"].into_iter().chain(more))
-    };
+    let update = |more: &[&str]| run(args!["protect", "--update", yard.root(), "--no-sync"; more]);
     let refused = update(&[]).expect(exit::REPAIRABLE);
     let text = refused.text();
     assert!(text.contains("not updated; 21 files kept, 0 new, 0 changed, 25 gone"), "{text}");
@@ -51,10 +48,7 @@ fn a_catastrophe_is_refused() {
 #[test]
 fn dry_runs_write_nothing() {
     let yard = Yard::new();
-    let protect = |more: &[&str]| {
-        let more = more.iter().map(OsString::from);
-        run(args!["protect", yard.root(), "--no-sync"].into_iter().chain(more))
-    };
+    let protect = |more: &[&str]| run(args!["protect", yard.root(), "--no-sync"; more]);
     let text = protect(&["--dry-run"]).expect(exit::DONE).text();
     assert!(text.starts_with("photos: 6 files, 345.21 KiB would be protected"), "{text}");
     assert!(text.contains("\n  file     deep/er/c.txt") && text.contains("in 1 pass"), "{text}");

@@ -20,7 +20,7 @@ fn what_is_replaced_is_kept_and_listed() {
     flip(&file, 70_000);
     let new = fs::read(&file).unwrap();
     for quick in [&[][..], &["--quick"]] {
-        let verify = run([&args!["verify", yard.root()][..], &os(quick)].concat());
+        let verify = run(args!["verify", yard.root(); quick]);
         let text = verify.expect(exit::REPAIRABLE).text();
         assert!(text.contains("\n  changed  a.jpg, with its time kept"), "{text}");
         assert!(text.contains("repair --restore-changed"), "{text}");
@@ -36,8 +36,8 @@ fn what_is_replaced_is_kept_and_listed() {
     let verify = run(args!["verify", yard.root()]).expect(exit::DONE).text();
     assert!(verify.contains("1 replaced before and kept"), "{verify}");
     assert!(verify.contains("repair --clean"), "{verify}");
-    for command in [&["info"][..], &["verify", "-v"]] {
-        let text = run([&os(command), &args![yard.root()][..]].concat()).expect(exit::DONE).text();
+    for (command, more) in [("info", &[][..]), ("verify", &["-v"][..])] {
+        let text = run(args![command, yard.root(); more]).expect(exit::DONE).text();
         assert!(text.contains(copy), "{text}");
     }
     let clean = args!["repair", yard.root(), "--clean"];
@@ -52,10 +52,6 @@ fn what_is_replaced_is_kept_and_listed() {
         clean.matches("\n  removed  a.jpg.damaged-").count() == 2 && copies(&yard).is_empty(),
         "{clean}"
     );
-}
-
-fn os(words: &[&str]) -> Vec<OsString> {
-    words.iter().map(OsString::from).collect()
 }
 
 /// Mounts a memory disk. Returns false, and says so, if the machine cannot.

@@ -7,10 +7,7 @@ use crate::common;
 /// Runs the program with a limit of 8 KiB on the size of files. The signal at the limit must not
 /// end it.
 fn run_without_room(arguments: &[OsString]) -> Run {
-    let mut command = Command::new("sh");
-    command.args(["-c", "ulimit -f 16; exec \"$@\"", "sh"]);
-    command.arg(env!("CARGO_BIN_EXE_paritas")).args(arguments);
-    finish(command)
+    finish(common::paritas_after("ulimit -f 16", arguments))
 }
 
 /// A failed write is reported and leaves nothing, and existing files stay.

@@ -16,7 +16,6 @@ use std::ops::Range;
 use crate::define::code::Code;
 use crate::define::evaluation::Evaluation;
 use crate::define::families::{Family, words};
-use crate::define::pin::Pin;
 use crate::define::spec::Spec;
 use crate::define::symbols::SymbolMatrix;
 use crate::error::Result;
@@ -27,13 +26,8 @@ pub(super) const FAMILY: Family = Family {
     limits: "k >= 1, m >= 1, k + m <= 256; words of 8 bits",
     example: "backblaze:k=10,m=4",
     define: |spec| words::read(spec).and_then(|(k, m)| build(k, m)),
-    rebuild,
+    rebuild: |spec, pin| words::read_pinned(spec, pin).and_then(|(k, m)| build(k, m)),
 };
-
-fn rebuild(spec: &Spec, pin: &Pin) -> Result<Code> {
-    words::check_pin(spec, pin, words::BYTE)?;
-    words::read(spec).and_then(|(k, m)| build(k, m))
-}
 
 fn build(k: usize, m: usize) -> Result<Code> {
     let rows = words::interpolation(words::field(words::BYTE)?, &points(0..k), &points(k..k + m));
@@ -49,6 +43,7 @@ fn points(numbers: Range<usize>) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::define::pin::Pin;
 
     #[test]
     fn parity_evaluates_the_polynomial_through_the_data() {

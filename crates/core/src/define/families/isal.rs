@@ -27,7 +27,6 @@
 use crate::define::code::Code;
 use crate::define::families::{Family, words};
 use crate::define::field::Field;
-use crate::define::pin::Pin;
 use crate::define::spec::Spec;
 use crate::error::{Error, Result};
 
@@ -37,7 +36,7 @@ pub(super) const CAUCHY: Family = Family {
     limits: "k >= 1, m >= 1, k + m <= 256; words of 8 bits",
     example: "isal-cauchy:k=10,m=4",
     define: |spec| words::read(spec).and_then(|(k, m)| cauchy(k, m)),
-    rebuild: |spec, pin| checked(spec, pin).and_then(|(k, m)| cauchy(k, m)),
+    rebuild: |spec, pin| words::read_pinned(spec, pin).and_then(|(k, m)| cauchy(k, m)),
 };
 
 pub(super) const RS: Family = Family {
@@ -46,13 +45,8 @@ pub(super) const RS: Family = Family {
     limits: "k + m <= 256 and one of: m <= 3; k <= 3; k = 4, m <= 21; k = 5, m <= 5; k <= 21, m = 4; words of 8 bits",
     example: "isal-rs:k=10,m=4",
     define: |spec| words::read(spec).and_then(|(k, m)| vandermonde(spec, k, m)),
-    rebuild: |spec, pin| checked(spec, pin).and_then(|(k, m)| vandermonde(spec, k, m)),
+    rebuild: |spec, pin| words::read_pinned(spec, pin).and_then(|(k, m)| vandermonde(spec, k, m)),
 };
-
-fn checked(spec: &Spec, pin: &Pin) -> Result<(usize, usize)> {
-    words::check_pin(spec, pin, words::BYTE)?;
-    words::read(spec)
-}
 
 fn cauchy(k: usize, m: usize) -> Result<Code> {
     let field = words::field(words::BYTE)?;
@@ -99,6 +93,7 @@ fn most_data(m: usize) -> usize {
 mod tests {
     use super::*;
     use crate::define::erasure::combinations;
+    use crate::define::pin::Pin;
 
     /// Whether elimination finds a square matrix singular.
     fn is_singular(field: Field, mut rows: Vec<Vec<u32>>) -> bool {

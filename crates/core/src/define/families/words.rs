@@ -87,6 +87,12 @@ pub(super) fn check_pin(spec: &Spec, given: &Pin, w: usize) -> Result<()> {
     )))
 }
 
+/// Reads the parameters of a code over bytes from its spec, as [`read`] does, and checks its pin.
+pub(super) fn read_pinned(spec: &Spec, pin: &Pin) -> Result<(usize, usize)> {
+    check_pin(spec, pin, BYTE)?;
+    read(spec)
+}
+
 /// Returns the coefficients that turn the values of a polynomial at the points of `data` into its
 /// values at the points of `parity`. The polynomial's degree is below the number of data points;
 /// all points are distinct.

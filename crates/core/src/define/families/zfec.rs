@@ -13,8 +13,6 @@
 use crate::define::code::Code;
 use crate::define::families::{Family, words};
 use crate::define::field::Field;
-use crate::define::pin::Pin;
-use crate::define::spec::Spec;
 use crate::error::Result;
 
 pub(super) const FAMILY: Family = Family {
@@ -23,13 +21,8 @@ pub(super) const FAMILY: Family = Family {
     limits: "k >= 1, m >= 1, k + m <= 256; words of 8 bits",
     example: "zfec:k=3,m=5",
     define: |spec| words::read(spec).and_then(|(k, m)| build(k, m)),
-    rebuild,
+    rebuild: |spec, pin| words::read_pinned(spec, pin).and_then(|(k, m)| build(k, m)),
 };
-
-fn rebuild(spec: &Spec, pin: &Pin) -> Result<Code> {
-    words::check_pin(spec, pin, words::BYTE)?;
-    words::read(spec).and_then(|(k, m)| build(k, m))
-}
 
 fn build(k: usize, m: usize) -> Result<Code> {
     let field = words::field(words::BYTE)?;
@@ -46,6 +39,7 @@ fn points(field: Field, count: usize) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::define::pin::Pin;
 
     #[test]
     fn parity_evaluates_the_polynomial_through_the_data() {
