@@ -6,8 +6,11 @@
 //! all, in a folder that only its owner may enter, gets parity for its owner alone. Parity belongs
 //! to the owner and the group of the root. To a file of another group, the members of that group
 //! are others.
+//!
+//! If the owner of the root may not read all protected files, parity stays with whoever makes it,
+//! and nobody else may read it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -33,6 +36,11 @@ const OTHERS: u32 = 0o007;
 const GROUP_SHIFT: u32 = 3;
 /// The bits of a folder's mode that let its group and others in.
 const ENTER: u32 = 0o011;
+/// The bits of others that let them read a file, and enter a folder.
+const READ_BY_OTHERS: u32 = 0o004;
+const ENTER_BY_OTHERS: u32 = 0o001;
+/// The user who may do everything.
+const ROOT_USER: u32 = 0;
 
 /// A protected file or folder, as far as it says who may read parity.
 #[derive(Debug, Clone, Copy)]
@@ -68,41 +76,85 @@ impl<'p> Guard<'p> {
         let (mode, owner) = (entry.details.narrowed(entry.mode), entry.details.owner);
         Some(Self { path: &entry.path, mode, owner, is_folder })
     }
+
+    /// Whether a user has a permission, which is given as the bit of others. Somebody else may be
+    /// in the group, so group and others must both have it, unless the groups are the same.
+    fn lets(&self, user: Option<Owner>, permission: u32) -> bool {
+        let Some((user, owner)) = user.zip(self.owner) else { return true };
+        let of_group = self.mode >> GROUP_SHIFT & permission != 0;
+        let of_others = self.mode & permission != 0;
+        let may_all = user.user == ROOT_USER || user.user == owner.user;
+        may_all || of_group && (of_others || user.group == owner.group)
+    }
 }
 
-/// Returns the mode for parity in the folders `parity` that is made of protected files below
-/// `root`. The owner may always read and write.
-pub(crate) fn parity_mode<'p>(
+/// Returns who may use parity in the folders `parity` that is made of protected files below `root`.
+pub(crate) fn parity_access<'p>(
     root: &Path,
     parity: &[PathBuf],
     guards: impl Iterator<Item = Guard<'p>>,
-) -> u32 {
+) -> Access {
     let leads_to_parity = |folder: &Path| parity.iter().all(|place| place.starts_with(folder));
-    let owner = owner_of(root);
     let outer = root.ancestors().filter(|folder| !leads_to_parity(folder));
     let outer = outer.filter_map(|folder| {
-        let Attributes { mode, owner: of, .. } = Attributes::of_path(folder).ok()?;
-        Some(for_group_of(owner, mode?, of))
+        let Attributes { mode, owner, .. } = Attributes::of_path(folder).ok()?;
+        Some(Guard { path: b"", mode: mode?, owner, is_folder: true })
     });
-    let mut mode = outer.fold(ALL, |all, folder| all & behind(folder));
-    let guards = guards.map(|it| Guard { mode: for_group_of(owner, it.mode, it.owner), ..it });
-    let (folders, files): (Vec<Guard<'_>>, Vec<Guard<'_>>) =
+    let (mut folders, files): (Vec<Guard<'_>>, Vec<Guard<'_>>) =
         guards.partition(|guard| guard.is_folder);
-    // The folders that keep somebody out, until one of their files is met.
-    let closed = folders.into_iter().filter(|folder| {
-        behind(folder.mode) != ALL && !leads_to_parity(&path_in(root, folder.path))
-    });
-    let mut closed: HashMap<&[u8], u32> = closed.map(|it| (it.path, behind(it.mode))).collect();
-    for file in files {
-        mode &= file.mode;
-        if mode & !OWNER == 0 {
-            break;
-        }
-        if !closed.is_empty() {
-            mode = above(file.path).filter_map(|it| closed.remove(it)).fold(mode, |a, b| a & b);
-        }
+    folders.retain(|folder| !leads_to_parity(&path_in(root, folder.path)));
+    let guards = ParityGuards { owner: owner_of(root), outer: outer.collect(), folders, files };
+    let (mode, owner) = match guards.open_to_owner() {
+        true => (guards.mode(), guards.owner),
+        false => (OWNER, None),
+    };
+    Access::of_shards(&Attributes { mode: Some(mode), modified: None, owner })
+}
+
+/// Everything that says who may read parity.
+struct ParityGuards<'p> {
+    /// The owner of the root.
+    owner: Option<Owner>,
+    /// The folders that lead to the root, but not to the parity.
+    outer: Vec<Guard<'p>>,
+    /// The protected folders that do not lead to the parity.
+    folders: Vec<Guard<'p>>,
+    files: Vec<Guard<'p>>,
+}
+
+impl ParityGuards<'_> {
+    /// Whether the owner of the root may read all protected files.
+    fn open_to_owner(&self) -> bool {
+        let lets = |guard: &Guard<'_>, permission| guard.lets(self.owner, permission);
+        let shut = self.folders.iter().filter(|folder| !lets(folder, ENTER_BY_OTHERS));
+        let shut: HashSet<&[u8]> = shut.map(|folder| folder.path).collect();
+        let is_open = |file: &Guard<'_>| {
+            let is_reached = shut.is_empty() || above(file.path).all(|it| !shut.contains(it));
+            is_reached && lets(file, READ_BY_OTHERS)
+        };
+        self.outer.iter().all(|folder| lets(folder, ENTER_BY_OTHERS))
+            && self.files.iter().all(is_open)
     }
-    mode | OWNER
+
+    /// Returns the mode for parity of the owner of the root, who may always read and write it.
+    fn mode(&self) -> u32 {
+        let for_group = |guard: &Guard<'_>| for_group_of(self.owner, guard.mode, guard.owner);
+        let outer = self.outer.iter().map(|folder| behind(for_group(folder)));
+        let mut mode = outer.fold(ALL, |all, folder| all & folder);
+        // The folders that keep somebody out, until one of their files is met.
+        let closed = self.folders.iter().map(|folder| (folder.path, behind(for_group(folder))));
+        let mut closed: HashMap<&[u8], u32> = closed.filter(|(_, mode)| *mode != ALL).collect();
+        for file in &self.files {
+            mode &= for_group(file);
+            if mode & !OWNER == 0 {
+                break;
+            }
+            if !closed.is_empty() {
+                mode = above(file.path).filter_map(|it| closed.remove(it)).fold(mode, |a, b| a & b);
+            }
+        }
+        mode | OWNER
+    }
 }
 
 /// Returns the mode that parity of the owner `parity` may have because of a file or folder of this
@@ -121,12 +173,6 @@ fn for_group_of(parity: Option<Owner>, mode: u32, owner: Option<Owner>) -> u32 {
 /// Returns the permissions that a folder of this mode leaves to the files in it.
 fn behind(folder: u32) -> u32 {
     OWNER | ((folder & ENTER) * 0o6)
-}
-
-/// Returns who may use parity of this mode. It belongs to the owner of the root, also if somebody
-/// else makes it.
-pub(crate) fn parity_access(root: &Path, mode: u32) -> Access {
-    Access::of_shards(&Attributes { mode: Some(mode), modified: None, owner: owner_of(root) })
 }
 
 fn owner_of(root: &Path) -> Option<Owner> {

@@ -18,13 +18,13 @@ use std::time::SystemTime;
 #[cfg(doc)]
 use paritas_store::error::ErrorKind;
 use paritas_store::error::{Error, Result};
-use paritas_store::place::attributes::Timestamp;
+use paritas_store::place::attributes::{Access, Attributes, Timestamp};
 use paritas_store::progress::Progress;
 use paritas_store::setters;
 use paritas_store::shown::{counted, shown};
 use paritas_store::staging::commit_over;
 
-use crate::access::{Guard, parity_mode};
+use crate::access::{Guard, parity_access};
 use crate::catalogue::{Catalogue, Details, Item, ItemKind, Older, Settings};
 use crate::coding::passes_for_all;
 use crate::details;
@@ -35,7 +35,7 @@ use crate::format::{CatalogueShape, Header, Id};
 use crate::geometry::{Redundancy, StreamGeometry, refuse_too_long};
 use crate::parity::write_catalogue;
 use crate::restored;
-use crate::stream::{PieceFile, Stream};
+use crate::stream::{FileStamp, PieceFile, Stream};
 use crate::system::{path_in, whole_bytes};
 use crate::tree::{FoundEntry, FoundKind, Scope, Skipped, Tree, further_names, root_of, threads};
 use crate::trouble;
@@ -178,8 +178,8 @@ pub(crate) struct LayerOrder {
     pub folders: Vec<PathBuf>,
     /// Parity files that are removed when the new ones have their names.
     pub replaced: Vec<PathBuf>,
-    /// Mode for parity files ([`parity_mode`]).
-    pub mode: u32,
+    /// Who may use parity files.
+    pub access: Access,
     pub memory: u64,
     pub threads: usize,
     pub sync: bool,
@@ -250,7 +250,7 @@ pub(crate) fn plan_in(
     let WalkedFiles { root, scope, tree, .. } = walked;
     let items = items(&root, &tree.found, |_| None, threads);
     let stream = stream(&root, &items, job.redundancy)?;
-    let mode = parity_mode(&root, &folders, items.iter().filter_map(Guard::of_item));
+    let access = parity_access(&root, &folders, items.iter().filter_map(Guard::of_item));
     let order = LayerOrder {
         settings,
         // A new protection in the place of an old one is a later layer of it, so that there is one
@@ -264,7 +264,7 @@ pub(crate) fn plan_in(
         items,
         folders,
         replaced: old.iter().flat_map(replaceable).collect(),
-        mode,
+        access,
         memory: job.memory,
         threads,
         sync: job.sync,
@@ -519,7 +519,16 @@ fn refuse_damaged(order: &LayerOrder, items: &[Item]) -> Result<()> {
     }
     let files = items.iter().filter(|item| item.is_file());
     let files: HashSet<&Vec<u8>> = files.map(|item| &item.path).collect();
-    match order.known.keys().filter(|path| !files.contains(path)).min() {
+    // A file that has another time by now was changed on purpose.
+    let planned = order.items.iter().map(|item| (&item.path, item.modified));
+    let planned: HashMap<&Vec<u8>, Timestamp> = planned.collect();
+    let is_changed = |path: &Vec<u8>| {
+        let now = path_in(&order.root, path).symlink_metadata().ok();
+        let now = now.and_then(|now| Attributes::of(&now).modified);
+        now.is_some_and(|now| planned.get(path).is_some_and(|then| *then != now))
+    };
+    let is_unread = |path: &&Vec<u8>| !files.contains(path) && !is_changed(path);
+    match order.known.keys().filter(is_unread).min() {
         Some(path) => Err(trouble::unread(&path_in(&order.root, path))),
         None => Ok(()),
     }
@@ -568,7 +577,8 @@ pub(crate) fn stream(root: &Path, items: &[Item], redundancy: Redundancy) -> Res
     let mut stream = Stream::default();
     for item in items {
         if let Some(size) = item.size() {
-            let expected = Some((size, item.modified));
+            let (modified, owner) = (item.modified, item.details.owner);
+            let expected = Some(FileStamp { size, modified, owner });
             stream.push(size, Some(PieceFile { path: path_in(root, &item.path), expected }));
         }
     }

@@ -151,11 +151,17 @@ fn inside(root: &Path, pattern: &str) -> Option<String> {
     }
     let end = if pattern.ends_with('/') { "/" } else { "" };
     if let Ok(inner) = path.strip_prefix(root) {
-        return Some(format!("/{}{end}", inner.to_str()?));
+        return Some(blanks_kept(format!("/{}{end}", inner.to_str()?)));
     }
     // A link may lead to it.
     let whole = path.canonicalize().ok()?;
-    Some(format!("/{}{end}", escaped(whole.strip_prefix(root).ok()?.to_str()?)))
+    Some(blanks_kept(format!("/{}{end}", escaped(whole.strip_prefix(root).ok()?.to_str()?))))
+}
+
+/// Escapes blanks at the end of a path, which gitignore leaves out of a pattern.
+fn blanks_kept(path: String) -> String {
+    let name = path.trim_end_matches(' ');
+    format!("{name}{}", "\\ ".repeat(path.len() - name.len()))
 }
 
 /// Returns the pattern that matches only this path.
@@ -194,7 +200,7 @@ mod tests {
 
     #[test]
     fn patterns_follow_gitignore() {
-        let cases: [(&[&str], &[&str], &[&str]); 12] = [
+        let cases: [(&[&str], &[&str], &[&str]); 13] = [
             (&["cache"], &["cache/", "cache", "a/cache/"], &["caches", "a/b"]),
             (&["./cache"], &["cache/", "cache"], &["a/cache/"]),
             (&["/cache"], &["cache/", "cache"], &["a/cache/"]),
@@ -207,6 +213,7 @@ mod tests {
             (&["/some/root/cache", "/some/root/x*/"], &["cache", "xy/"], &["a/cache", "xy"]),
             (&["#13101", r"\!a", "[ab]1"], &["#13101", "!a", "a1", "x/b1"], &["13101", "c1"]),
             (&["!./a", "a*", "!./a/"], &["ab", "b/a", "a"], &["a/"]),
+            (&["/some/root/x "], &["x ", "x /"], &["x", "x/", "x  "]),
         ];
         for (patterns, out, kept) in cases {
             let excludes = given(patterns);

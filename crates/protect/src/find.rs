@@ -480,6 +480,8 @@ fn settings_at(root: &Path, mut settings: Settings) -> Settings {
         let folders = chosen_folders(&settings).map(|folder| whole_bytes(&now(folder)).into());
         settings.folders = folders.collect();
         settings.root = whole_bytes(root).into();
+        // A disk that was mounted at the old place says nothing about the new one.
+        settings.mounts.retain(|mount| !mount.is_empty());
     }
     settings
 }

@@ -16,7 +16,7 @@ mod layer;
 mod links;
 mod remember;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
@@ -356,6 +356,7 @@ impl<'a> RepairRun<'a> {
         if writes_parity(self.protection, self.job) {
             self.protection.remove_left();
         }
+        let new = self.new_folders(wanted);
         self.make_folders(wanted, report)?;
         let mut files = self.begin(wanted, report)?;
         let mut parity = Vec::new();
@@ -369,7 +370,7 @@ impl<'a> RepairRun<'a> {
         self.move_back(report)?;
         self.make_links(wanted, &needed, report)?;
         self.sync_names(report)?;
-        self.finish_folders(wanted)?;
+        self.finish_folders(&new)?;
         self.remove_leftovers(wanted, report);
         self.remember(report);
         self.clean(report)
@@ -378,14 +379,15 @@ impl<'a> RepairRun<'a> {
     /// Removes the copies of what earlier repairs have replaced, if this is wanted and everything
     /// is whole. Otherwise they may have bytes that are nowhere else.
     fn clean(&self, report: &mut RepairReport) -> Result<()> {
+        let restored: HashSet<&PathBuf> = report.restored.iter().collect();
         let is_whole = |(number, state): (&usize, &FileState)| {
             let is_moved = matches!(state, FileState::Touched | FileState::Moved(_));
-            let path = self.target.path_of(self.path_at(*number));
-            is_moved || report.restored.contains(&path)
+            is_moved || restored.contains(&self.target.path_of(self.path_at(*number)))
         };
         let is_done = report.lost.is_empty() && report.failed.is_empty();
         let is_known = !self.protection.may_lack_entries();
-        if !self.job.clean || !is_known || !is_done || !self.evidence.states.iter().all(is_whole) {
+        let is_asked = self.job.clean && self.job.to.is_none();
+        if !is_asked || !is_known || !is_done || !self.evidence.states.iter().all(is_whole) {
             return Ok(());
         }
         for copy in self.evidence.replaced(self.protection) {
@@ -605,19 +607,31 @@ impl<'a> RepairRun<'a> {
         }
     }
 
+    /// Returns the folders that are made. In another folder, those that are there already stay as
+    /// they are.
+    fn new_folders(&self, wanted: &[usize]) -> HashSet<usize> {
+        let entries = self.protection.entries.iter().enumerate();
+        let folders = entries.filter(|(_, entry)| entry.kind == EntryKind::Folder);
+        let is_new = |number: usize, entry: &ProtectedEntry| match self.job.to {
+            None => wanted.binary_search(&number).is_ok(),
+            Some(_) => self.target.path_of(&entry.path).symlink_metadata().is_err(),
+        };
+        folders.filter(|&(number, entry)| is_new(number, entry)).map(|(number, _)| number).collect()
+    }
+
     /// Gives new folders their modes and times, and others the times that they had.
-    fn finish_folders(&self, wanted: &[usize]) -> Result<()> {
+    fn finish_folders(&self, new: &HashSet<usize>) -> Result<()> {
         let entries = self.protection.entries.iter().enumerate().rev();
         for (number, entry) in entries.filter(|(_, entry)| entry.kind == EntryKind::Folder) {
             let had_time = || {
                 let found = self.evidence.tree.of(number);
                 found.is_some_and(|found| found.modified == entry.modified)
             };
-            let is_new = wanted.binary_search(&number).is_ok();
-            let done = match (is_new || self.job.to.is_some(), had_time()) {
-                (true, _) => self.target.finish_folder(entry),
-                (false, true) => self.target.set_folder_time(entry),
-                (false, false) => Ok(()),
+            let is_in_root = self.job.to.is_none();
+            let done = match new.contains(&number) {
+                true => self.target.finish_folder(entry),
+                false if is_in_root && had_time() => self.target.set_folder_time(entry),
+                false => Ok(()),
             };
             // If a folder is not there, it has been reported already, or no restored file needed
             // it.

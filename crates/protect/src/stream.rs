@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use paritas_store::object::pieces::PieceDigest;
-use paritas_store::place::attributes::{Attributes, Timestamp};
+use paritas_store::place::attributes::{Attributes, Owner, Timestamp};
 use paritas_store::place::positional::read_at;
 use paritas_store::progress::Progress;
 
@@ -67,9 +67,19 @@ pub(crate) struct StreamPiece {
 #[derive(Debug, Clone)]
 pub(crate) struct PieceFile {
     pub path: PathBuf,
-    /// The size and time of the file when it was found, if it must still have them after it was
+    /// What the file was when it was found, if it must still be that after it was read.
+    pub expected: Option<FileStamp>,
+}
+
+/// What tells a file from another one that takes its place or its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FileStamp {
+    pub size: u64,
+    pub modified: Timestamp,
+    /// The owner, if it is known. Nobody can make a file of somebody else. So whoever replaces a
+    /// folder by a link does not get the files that the link leads to into parity that they may
     /// read.
-    pub expected: Option<(u64, Timestamp)>,
+    pub owner: Option<Owner>,
 }
 
 /// The findings of a scan.
@@ -266,7 +276,7 @@ impl PieceFile {
         let read = read_at(&file, &mut [IoSliceMut::new(bytes)], offset)?;
         let Some(expected) = self.expected else { return Ok(read) };
         let metadata = file.metadata()?;
-        match stamp(&metadata) == Some(expected) && read == bytes.len() {
+        match expected.fits(&metadata) && read == bytes.len() {
             true => Ok(read),
             false => {
                 // What is read of a file that changed is coded, so it must not be left to chance.
@@ -282,8 +292,13 @@ impl PieceFile {
     }
 }
 
-fn stamp(metadata: &Metadata) -> Option<(u64, Timestamp)> {
-    Attributes::of(metadata).modified.map(|modified| (metadata.len(), modified))
+impl FileStamp {
+    fn fits(self, metadata: &Metadata) -> bool {
+        let Attributes { modified, owner, .. } = Attributes::of(metadata);
+        self.size == metadata.len()
+            && modified == Some(self.modified)
+            && self.owner.is_none_or(|expected| owner == Some(expected))
+    }
 }
 
 /// Opens a file for reading, unless it is a link.

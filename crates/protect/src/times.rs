@@ -12,8 +12,9 @@
 //! quick verification. After one update, the times of a copied tree count again.
 
 use std::collections::HashSet;
+use std::path::Path;
 
-use paritas_store::place::attributes::Timestamp;
+use paritas_store::place::attributes::{Attributes, Timestamp};
 
 use crate::find::{ProtectedEntry, Protection};
 use crate::restored::{Mark, mark, marks};
@@ -66,6 +67,15 @@ impl<'p> ChangeTimes<'p> {
         self.has_its_time(entry, changed) == Some(false)
     }
 
+    /// Whether the file at a path has, at this moment, the time `modified`, and nothing says that it
+    /// was touched since it was protected as `entry`.
+    pub fn is_untouched(&self, entry: &ProtectedEntry, modified: Timestamp, path: &Path) -> bool {
+        let found = std::fs::symlink_metadata(path).ok();
+        found
+            .filter(|found| Attributes::of(found).modified == Some(modified))
+            .is_some_and(|found| !self.was_touched(entry, Timestamp::changed(&found)))
+    }
+
     fn tell(&self) -> bool {
         self.kept > 0 && self.may_tell()
     }
@@ -79,6 +89,12 @@ impl<'p> ChangeTimes<'p> {
         };
         Some(then == now || is_restored())
     }
+}
+
+/// Whether the file at a path has the time `modified` at this moment.
+pub(crate) fn has_time_now(modified: Timestamp, path: &Path) -> bool {
+    let found = std::fs::symlink_metadata(path).ok();
+    found.is_some_and(|found| Attributes::of(&found).modified == Some(modified))
 }
 
 /// Whether a file has another time than the catalogue says, so that an update notes it.

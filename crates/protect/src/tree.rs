@@ -140,6 +140,7 @@ impl Tree {
             tree.mounts.extend(part.mounts);
         }
         tree.mounts.sort_unstable();
+        tree.mounts.dedup();
         tree.replaced.sort_unstable();
         tree.found.sort_unstable_by(|one, other| one.path.cmp(&other.path));
         tree.found.dedup_by(|one, other| one.path == other.path);
@@ -150,6 +151,10 @@ impl Tree {
 
     /// Finds a start and the folders that lead to it.
     fn begin(&mut self, root: &Path, start: &[u8], folders: &mut Vec<Vec<u8>>) {
+        // The disk that a start is on may be mounted at a folder above it, or at the root.
+        let outer = std::iter::once(&start[..0]).chain(above(start)).filter(|_| !start.is_empty());
+        let mounted = outer.filter(|folder| is_mount(&path_in(root, folder)));
+        self.mounts.extend(mounted.map(<[u8]>::to_vec));
         // What is behind a link is not in the tree.
         if above(start).all(|folder| self.look(root, folder))
             && (start.is_empty() || self.look(root, start))

@@ -27,7 +27,7 @@ use paritas_store::setters;
 use paritas_store::shown::{counted, shown};
 use paritas_store::staging::has_temporary_name;
 
-use crate::access::{Guard, narrow, parity_access, parity_mode};
+use crate::access::{Guard, narrow, parity_access};
 use crate::catalogue::{Item, ItemKind, MOST_OLDER, Older};
 use crate::create::{
     LayerOrder, ProtectJob, ProtectPlan, ProtectReport, default_memory, items, now, plan_in,
@@ -36,10 +36,11 @@ use crate::create::{
 use crate::digest::FileDigest;
 use crate::exclude::Excludes;
 use crate::find::{EntryKind, Layer, ProtectedEntry, Protection};
+use crate::folding::match_folded;
 use crate::geometry::{Redundancy, StreamGeometry};
 use crate::scan::{FileContent, contents, digest_of};
 use crate::system::path_in;
-use crate::times::{ChangeTimes, is_news};
+use crate::times::{ChangeTimes, has_time_now, is_news};
 use crate::tree::{Skipped, Tree, threads};
 use crate::trouble;
 use guard::GoneShare;
@@ -262,6 +263,7 @@ pub fn plan_update<'p>(protection: &'p Protection, job: &UpdateJob) -> Result<Up
     let removable = Excludes::given(&protection.root, &job.accept_removals, &["accept_removals"])?;
     let mut tree = protection.walk(threads(job.threads))?;
     tree.match_paths(protection.entries.iter().map(|entry| entry.path.as_slice()));
+    match_folded(protection, &mut tree);
     refuse_all_gone(protection)?;
     let starts: Vec<&[u8]> = protection.starts().collect();
     refuse_inside(&protection.root, &starts, &tree, &protection.parity_folders())?;
@@ -290,7 +292,7 @@ pub fn plan_update<'p>(protection: &'p Protection, job: &UpdateJob) -> Result<Up
     let most = if job.accept_changes { Share::ALL } else { job.most_changed };
     let refusal = changes.losses(protection, &removable).refusal(protection, most);
     let (kept, files) = (changes.kept, changes.files(protection));
-    let access = parity_access(&protection.root, changes.parity_mode(protection));
+    let access = changes.parity_access(protection);
     let (held, skipped) = (held.places, changes.skipped(&tree));
     Ok(UpdatePlan { updated, kept, files, parity, held, skipped, protection, access, refusal })
 }
@@ -489,7 +491,7 @@ impl<'p> Changes<'p> {
         let stream = stream(&protection.root, &items, protection.redundancy())?;
         let redundancy = layer_redundancy(protection, &items, stream.length());
         let folders = held.folders(protection);
-        let mode = self.parity_mode(protection);
+        let access = self.parity_access(protection);
         let order = LayerOrder {
             root: protection.root.clone(),
             settings,
@@ -500,7 +502,7 @@ impl<'p> Changes<'p> {
             geometry: StreamGeometry::choose(stream.length(), redundancy)?,
             stream,
             replaced: emptied.into_iter().flatten().chain(unused(protection)).collect(),
-            mode,
+            access,
             folders,
             items,
             memory: job.memory,
@@ -511,11 +513,11 @@ impl<'p> Changes<'p> {
         Ok(order.plan(self.skipped(tree), Vec::new()))
     }
 
-    /// Returns the mode for all parity. The catalogue of a new layer names all files, and a layer
+    /// Returns who may use all parity. The catalogue of a new layer names all files, and a layer
     /// has bytes of others than the new ones.
-    fn parity_mode(&self, protection: &Protection) -> u32 {
+    fn parity_access(&self, protection: &Protection) -> Access {
         let guards = self.items.iter().filter_map(Guard::of_item);
-        parity_mode(&protection.root, &protection.parity_folders(), guards)
+        parity_access(&protection.root, &protection.parity_folders(), guards)
     }
 
     fn older(&self, number: usize, layer: &Layer) -> Older {
@@ -541,7 +543,6 @@ impl<'p> Changes<'p> {
     /// Plans a protection of everything in place of the old one.
     fn anew(&self, protection: &Protection, job: &UpdateJob) -> Result<ProtectPlan> {
         let settings = &protection.settings;
-        let starts = protection.starts().filter(|start| is_there(protection, start));
         let folders: Vec<PathBuf> = match settings.folders.is_empty() {
             true => Vec::new(),
             false => protection.parity_folders(),
@@ -556,7 +557,8 @@ impl<'p> Changes<'p> {
             .threads(job.threads)
             .sync(job.sync)
             .force(true);
-        let starts = starts.map(<[u8]>::to_vec).collect();
+        // Also those that are gone: what comes back there is protected again.
+        let starts = protection.starts().map(<[u8]>::to_vec).collect();
         let excludes = Excludes::stored(settings)?;
         let mut plan = plan_in(protection.root.clone(), starts, excludes, &new)?;
         plan.order.protection = protection.id;
@@ -638,21 +640,28 @@ fn has_bytes(
     times: &ChangeTimes<'_>,
     checksum: bool,
 ) -> Result<bool> {
-    let EntryKind::File { size, digest, .. } = entry.kind else { return Ok(false) };
-    let path = || path_in(&protection.root, &item.path);
+    // A further name that leads to a file of its own now should have the bytes of the old one.
+    let is_link = matches!(entry.kind, EntryKind::HardLink { .. });
+    let target = protection.entry_at(&entry.path).map(|number| protection.file_of(number));
+    let file = target.map_or(entry, |file| &protection.entries[file]);
+    let EntryKind::File { size, digest, .. } = file.kind else { return Ok(false) };
+    let path = path_in(&protection.root, &item.path);
     let has_time = entry.modified == item.modified;
-    let is_on_time = has_time && !times.was_touched(entry, item.details.changed);
-    let is_read = checksum || times.is_new(entry, item.details.changed);
+    let is_on_time = has_time && !times.was_touched(file, item.details.changed);
+    let is_read = is_link || checksum || times.is_new(file, item.details.changed);
     match item.size() == Some(size) {
-        false if is_on_time => return Err(trouble::damaged(&path())),
+        false if is_on_time => return Err(trouble::damaged(&path)),
         false => return Ok(false),
         true if is_on_time && !is_read => return Ok(true),
         true => {}
     }
-    match digest_of(&path(), size) {
-        Some(now) if now == digest => Ok(true),
-        Some(_) if is_on_time => Err(trouble::damaged(&path())),
-        None if has_time => Err(trouble::unreadable(&path())),
+    match digest_of(&path, size) {
+        Some(now) if now == digest => Ok(!is_link),
+        // It may have been changed since the tree was looked through.
+        Some(_) if is_on_time && times.is_untouched(file, entry.modified, &path) => {
+            Err(trouble::damaged(&path))
+        }
+        None if has_time && has_time_now(entry.modified, &path) => Err(trouble::unreadable(&path)),
         _ => Ok(false),
     }
 }

@@ -13,7 +13,6 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use paritas_store::error::Result;
-use paritas_store::place::attributes::{Attributes, Timestamp};
 use paritas_store::place::from_disk::forget_cached;
 use paritas_store::place::open_files::is_unreadable;
 use paritas_store::progress::Progress;
@@ -21,6 +20,7 @@ use paritas_store::setters;
 use paritas_store::shown::shown;
 use paritas_store::state::State;
 
+use crate::aside;
 use crate::evidence::{Evidence, FileState, LayerEvidence, is_left_by};
 use crate::find::{EntryKind, Layer, LayerPiece, ProtectedEntry, Protection};
 use crate::folding::match_folded;
@@ -216,10 +216,10 @@ impl Examination<'_> {
         states.extend(replaced(protection, &tree));
         set_unreadable(protection, &tree, &mut states);
         let mut read = BTreeSet::new();
-        match self.options.quick {
-            true => read = self.compare_touched(&tree, &times, &mut states),
-            false => self.compare_names(&tree, &times, &mut states),
+        if self.options.quick {
+            read = self.compare_touched(&tree, &times, &mut states);
         }
+        self.compare_names(&tree, &times, &mut states);
         let mut layers = Vec::new();
         for layer in &protection.layers {
             layers.push(match self.options.quick {
@@ -443,7 +443,9 @@ impl Examination<'_> {
             (true, true) if has_mode(entry, *mode) => None,
             (true, _) => Some(FileState::Touched),
             // It may have been changed since the tree was looked through.
-            (false, true) if self.is_untouched(entry, times) => {
+            (false, true)
+                if times.is_untouched(entry, entry.modified, &self.protection.path_of(entry)) =>
+            {
                 Some(FileState::Damaged(Vec::new()))
             }
             (false, _) => Some(FileState::Changed(Vec::new())),
@@ -452,16 +454,6 @@ impl Examination<'_> {
 }
 
 impl Examination<'_> {
-    /// Whether a file has, at this moment, the time that it had when it was protected, and nothing
-    /// says that it was touched since.
-    fn is_untouched(&self, entry: &ProtectedEntry, times: &ChangeTimes<'_>) -> bool {
-        let metadata = std::fs::symlink_metadata(self.protection.path_of(entry));
-        metadata.is_ok_and(|found| {
-            let has_time = Attributes::of(&found).modified == Some(entry.modified);
-            has_time && !times.was_touched(entry, Timestamp::changed(&found))
-        })
-    }
-
     /// Reads the files that have the right size and time, but a new ctime, although a quick
     /// verification reads no others: a program may have written to them, and set their time back.
     /// Returns the numbers of the files whose bytes differ.
@@ -547,9 +539,17 @@ fn add_leftovers_beside(starts: &[Vec<u8>], protection: &Protection, tree: &mut 
     let id = protection.id.to_string();
     for folder in folders {
         let entries = std::fs::read_dir(path_in(&protection.root, folder)).into_iter().flatten();
-        let paths = entries.flatten().map(|entry| entry.path());
-        tree.leftovers.extend(paths.filter(|path| is_left_by(path, &id)));
+        for entry in entries.flatten() {
+            let path = entry.path();
+            let is_copy = || entry.metadata().is_ok_and(|file| aside::is_copy(&path, &file));
+            if is_left_by(&path, &id) {
+                tree.leftovers.push(path);
+            } else if is_copy() {
+                tree.replaced.push(path);
+            }
+        }
     }
+    tree.replaced.sort_unstable();
 }
 
 /// Returns the state of an entry by what the system says about it.

@@ -16,7 +16,6 @@ use paritas_store::shown::shown;
 use paritas_store::staging::{NewFile, Replace, StagedFile};
 
 use super::LayerOrder;
-use crate::access::parity_access;
 use crate::catalogue::{Item, ItemKind};
 use crate::coding::Batches;
 use crate::digest::FileDigest;
@@ -77,8 +76,7 @@ impl CodedLayer {
 
     fn make_once(order: &LayerOrder, progress: Progress<'_>) -> Result<Self> {
         let header = order.header(Id::random()?, 0);
-        let access = parity_access(&order.root, order.mode);
-        let new = NewFile::all(order.targets(), &Replace::Never, access);
+        let new = NewFile::all(order.targets(), &Replace::Never, order.access);
         let files = StagedFile::create_all(new, 0)?;
         let scanned = code_blocks(order, &header, &files, progress)?;
         let (items, skipped) = settled(order, &scanned);

@@ -20,7 +20,7 @@ use paritas_store::shown::shown;
 use paritas_store::staging::{NewFile, Replace, StagedFile};
 
 use super::{Files, Parity, RepairReport, RepairRun, expect_survivable};
-use crate::access::{Guard, parity_access, parity_mode};
+use crate::access::{Guard, parity_access};
 use crate::coding::{Batches, passes};
 use crate::evidence::{LayerEvidence, RowPlace};
 use crate::find::{EntryKind, Layer, Protection};
@@ -322,7 +322,7 @@ impl RepairRun<'_> {
     pub(super) fn parity_access(&self) -> Access {
         let Protection { root, entries, .. } = self.protection;
         let guards = entries.iter().filter_map(Guard::of_entry);
-        parity_access(root, parity_mode(root, &self.protection.parity_folders(), guards))
+        parity_access(root, &self.protection.parity_folders(), guards)
     }
 }
 

@@ -43,8 +43,11 @@ impl RepairRun<'_> {
         let written: HashSet<&PathBuf> = report.restored.iter().chain(back).collect();
         let marks = self.protection.entries.iter().enumerate().filter_map(|(number, entry)| {
             let paths = [&entry.path, self.path_at(number)].map(|path| self.target.path_of(path));
-            let path = paths.iter().find(|path| written.contains(path))?;
-            self.mark_of(entry, path)
+            paths.iter().find(|path| written.contains(path))?;
+            // A new name gives its file a new change time, too.
+            let file = self.protection.file_of(number);
+            let path = self.target.path_of(self.path_at(file));
+            self.mark_of(&self.protection.entries[file], &path)
         });
         marks.collect()
     }

@@ -172,9 +172,17 @@ impl Changes<'_> {
             let is_folder = protection.entries[number].kind == EntryKind::Folder;
             !is_folder && held.entries.contains(&number)
         };
-        let is_impostor =
-            |item: &Item| item.is_file() && protection.entry_at(&item.path).is_some_and(is_held);
-        self.items.retain(|item| !is_impostor(item));
+        let is_impostor = |item: &&Item| {
+            let is_kept = matches!(item.kind, ItemKind::Kept { .. });
+            !is_kept && protection.entry_at(&item.path).is_some_and(is_held)
+        };
+        let impostors: HashSet<Vec<u8>> =
+            self.items.iter().filter(is_impostor).map(|item| item.path.clone()).collect();
+        // A folder may have taken the place of a file.
+        let is_in_one =
+            |path: &[u8]| above(path).chain([path]).any(|path| impostors.contains(path));
+        self.items.retain(|item| !is_in_one(&item.path));
+        self.added.retain(|path| !is_in_one(path));
         self.changed.retain(|&number| !is_held(number));
     }
 }

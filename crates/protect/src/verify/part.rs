@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use paritas_store::error::Result;
 
-use super::{Examination, look, replaced, set_unreadable, state_by_metadata};
+use super::{Examination, look, replaced, set_renamed, set_unreadable, state_by_metadata};
 use crate::evidence::{Evidence, FileState};
 use crate::find::EntryKind;
 use crate::scan::digest_of;
@@ -47,6 +47,8 @@ impl Examination<'_> {
             }
         }
         set_unreadable(protection, &tree, &mut states);
+        set_renamed(protection, &tree, &mut states);
+        states.retain(|&number, _| protection.covers(number));
         let is_intact =
             states.values().all(|state| *state == FileState::Touched) && self.have_digests(&files);
         let (elsewhere, layers) = Default::default();

@@ -250,6 +250,51 @@ fn a_disk_that_is_not_mounted_is_not_deleted() {
     assert_eq!(repaired(root.path(), RepairJob::default()).restored, [disk.join("2")]);
 }
 
+/// The disk of a given path may be mounted above that path.
+#[test]
+fn a_disk_above_a_given_path_is_not_deleted() {
+    let root = yard();
+    let (disk, parity) = (root.path().join("disk"), tempfile::tempdir().unwrap());
+    let photos = disk.join("photos");
+    fs::create_dir(&disk).unwrap();
+    for given in [photos.clone(), photos.join("1")] {
+        let Some(mount) = Mount::new(&MEMORY, &disk) else { return };
+        fs::create_dir(&photos).unwrap();
+        fill(&photos);
+        let job = ProtectJob::new(vec![root.path().join("a"), given]).force(true).sync(false);
+        let job = job.redundancy("100%".parse().unwrap());
+        let files = protected(&job.parity_dirs(vec![parity.path().to_owned()])).files;
+        drop(mount);
+        for folder_is_there in [false, true] {
+            if folder_is_there {
+                fs::create_dir(&photos).unwrap();
+            }
+            let report = check(parity.path());
+            assert_eq!(report.status, State::Unknown, "{report:?}");
+            assert!(repaired(parity.path(), RepairJob::default()).restored.is_empty());
+            let report = updated(parity.path());
+            assert_eq!((report.kept, report.gone), (files, 0), "{report:?}");
+        }
+        fs::remove_dir(&photos).unwrap();
+    }
+}
+
+/// The root of a protection was a disk. Its parity is enough to fill another folder.
+#[test]
+fn a_root_that_was_a_disk_is_restored_into_a_folder() {
+    let (root, parity) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let new = tempfile::tempdir().unwrap();
+    let Some(mount) = Mount::new(&MEMORY, root.path()) else { return };
+    fill(root.path());
+    protected(&plenty(root.path()).parity_dirs(vec![parity.path().to_owned()]));
+    drop((mount, root));
+    let place = [new.path().to_owned(), parity.path().to_owned()];
+    let protection = paritas_protect::find(&place).unwrap().remove(0);
+    let report = repair(&protection, &RepairJob::default().sync(false), &|_| {}).unwrap();
+    assert_eq!((report.restored.len(), report.failed.len()), (3, 0), "{report:?}");
+    assert_eq!(protection.root(), new.path());
+}
+
 /// A program has made a folder of the disk anew, or a link leads to where the disk is now.
 #[test]
 fn what_stands_in_the_place_of_a_disk_is_not_its_content() {
@@ -298,6 +343,14 @@ fn a_file_of_a_name_on_a_disk_is_not_the_disk() {
         assert_eq!(report.held[0].path, disk);
     }
     fs::remove_file(disk.join("2")).unwrap();
+    // Container engines make folders for what they do not find.
+    fs::create_dir(disk.join("2")).unwrap();
+    fs::write(disk.join("2/inner"), "new").unwrap();
+    symlink("nowhere", disk.join("3")).unwrap();
+    let report = updated(root.path());
+    assert_eq!((report.kept, report.added, report.gone), (7, 0, 0), "{report:?}");
+    fs::remove_dir_all(disk.join("2")).unwrap();
+    fs::remove_file(disk.join("3")).unwrap();
     let Some(mount) = Mount::new(&MEMORY, &disk) else { return };
     assert_eq!(repaired(root.path(), RepairJob::default()).restored.len(), 4);
     assert_eq!(check(root.path()).status, State::Intact);
@@ -560,7 +613,7 @@ fn owners_stay() {
     let root = yard();
     let folder = root.path().join("folder");
     fs::create_dir(&folder).unwrap();
-    write(&folder.join("file"), &Chance::new(9).bytes(3_000), 0o640, 1);
+    write(&folder.join("file"), &Chance::new(9).bytes(3_000), 0o644, 1);
     let mine = [(root.path().to_owned(), 1000, 1001), (folder.clone(), 1000, 1002)];
     let file = (folder.join("file"), 1003, 1004);
     for (path, user, group) in mine.iter().chain([&file]) {
@@ -575,6 +628,25 @@ fn owners_stay() {
     fs::remove_dir_all(&folder).unwrap();
     repaired(root.path(), RepairJob::default());
     assert_eq!((owner(&folder), owner(&file.0)), ((1000, 1002), (1003, 1004)));
+    // Nobody computes what they may not read.
+    let maker = owner(tempfile::NamedTempFile::new().unwrap().path());
+    let expect = |path: &Path, mode: u32, owners: (u32, u32)| {
+        let then = fs::metadata(path).unwrap().mode();
+        set_mode(path, mode);
+        let files = make(&plenty(root.path()).force(true)).parity_files;
+        assert!(files.iter().all(|it| owner(it).0 == owners.0), "{} {mode:o}", path.display());
+        set_mode(path, then & 0o7777);
+    };
+    expect(&file.0, 0o640, maker);
+    expect(&file.0, 0o604, maker);
+    expect(&folder, 0o700, (1000, 1001));
+    chown(&folder, Some(1003), Some(1004)).unwrap();
+    expect(&folder, 0o750, maker);
+    chown(&folder, Some(1003), Some(1001)).unwrap();
+    expect(&folder, 0o750, (1000, 1001));
+    // A folder without files keeps nothing from anybody.
+    fs::create_dir(root.path().join("lost+found")).unwrap();
+    expect(&root.path().join("lost+found"), 0o700, (1000, 1001));
 }
 
 /// The members of the parity's group are others to a file or a folder of another group.
@@ -674,6 +746,25 @@ fn a_restored_file_decays_like_any_other() {
     assert_eq!(updated(root.path()).updated, Updated::Nothing);
     protected(&plenty(root.path()).force(true));
     assert_eq!(count(), 5);
+}
+
+/// A further name that a repair restores gives its file a new ctime, too.
+#[test]
+fn a_file_whose_name_was_restored_decays_like_any_other() {
+    let root = tempfile::tempdir().unwrap();
+    let Some(_disk) = Mount::new(&MEMORY, root.path()) else { return };
+    let [file, name, other] = ["a", "b", "c"].map(|name| root.path().join(name));
+    write(&file, &Chance::new(1).bytes(9_000), 0o644, 1);
+    write(&other, &Chance::new(2).bytes(9_000), 0o644, 2);
+    fs::hard_link(&file, &name).unwrap();
+    protected(&plenty(root.path()));
+    fs::remove_file(&name).unwrap();
+    assert_eq!(repaired(root.path(), RepairJob::default()).restored, [name]);
+    if rot(&file, 5_000) {
+        let report = check(root.path());
+        assert!(matches!(states(&report)[..], [("a", FileState::Damaged(_), true)]), "{report:?}");
+        assert_eq!(repaired(root.path(), RepairJob::default()).restored[0], file);
+    }
 }
 
 /// A file of somebody under the name of the list of restored files stays, and a damaged list does

@@ -303,3 +303,65 @@ fn a_folder_of_parity_has_several_paths() {
         assert_eq!(fs::read_dir(&parity).unwrap().count(), before);
     }
 }
+
+/// A path that was given counts also while nothing is there, even if all parity is made anew.
+#[test]
+fn a_given_path_is_protected_again_once_it_is_back() {
+    let root = tempfile::tempdir().unwrap();
+    let [docs, mail, away] = ["docs", "mail", "away"].map(|name| root.path().join(name));
+    let mut chance = Chance::new(60);
+    for (folder, count) in [(&docs, 30), (&mail, 8)] {
+        fs::create_dir(folder).unwrap();
+        for number in 0..count {
+            write(&folder.join(number.to_string()), &chance.bytes(20_000), 0o644, number);
+        }
+    }
+    let parity = tempfile::tempdir().unwrap();
+    let job = ProtectJob::new(vec![docs, mail.clone()]).sync(false);
+    make(&job.parity_dirs(vec![parity.path().to_owned()]));
+    fs::rename(&mail, &away).unwrap();
+    let report = updated_in_place(parity.path());
+    assert_eq!((report.updated, report.gone), (Updated::Anew, 8), "{report:?}");
+    fs::rename(&away, &mail).unwrap();
+    assert_eq!(updated_in_place(parity.path()).added, 8);
+}
+
+/// Some programs copy each name of a file as a file of its own. Its bytes may have decayed since.
+#[test]
+fn a_name_that_became_a_file_is_not_protected_with_its_damage() {
+    let root = tempfile::tempdir().unwrap();
+    let [file, name] = ["a", "b"].map(|name| root.path().join(name));
+    write(&file, &Chance::new(61).bytes(9_000), 0o644, 1);
+    fs::hard_link(&file, &name).unwrap();
+    make(&job(root.path()));
+    let bytes = fs::read(&file).unwrap();
+    fs::remove_file(&name).unwrap();
+    write(&name, &bytes, 0o644, 1);
+    flip(&name, 9);
+    renew_times(root.path());
+    let error = update(&only(root.path()), &UpdateJob::default(), &|_| {}).unwrap_err();
+    assert!(error.to_string().contains("b is damaged"), "{error}");
+    flip(&name, 9);
+    assert_eq!(updated(root.path()).added, 1);
+    assert_eq!(check(root.path()).status, State::Intact);
+}
+
+/// While the first file is read, another one changes, whose time was looked at before.
+#[test]
+fn a_file_that_changes_during_an_update_is_not_damaged() {
+    let root = scene_with(62, "100%");
+    let [first, path] = ["a", "two/5"].map(|name| root.path().join(name));
+    write(&first, &vec![7; 64 << 20], 0o644, 1);
+    updated(root.path());
+    let change = || {
+        std::thread::sleep(std::time::Duration::from_millis(30));
+        fs::write(&path, Chance::new(63).bytes(13_000)).unwrap();
+    };
+    let job = UpdateJob::default().checksum(true).sync(false).threads(NonZeroUsize::MIN);
+    std::thread::scope(|threads| {
+        threads.spawn(change);
+        update(&only(root.path()), &job, &|_| {}).unwrap();
+    });
+    updated(root.path());
+    assert_eq!(check(root.path()).status, State::Intact);
+}
