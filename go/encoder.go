@@ -5,6 +5,7 @@ import (
 	"io"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/ebitengine/purego"
@@ -79,7 +80,8 @@ type encoder struct {
 	unit, strip  int
 	spec         string
 	options      options
-	encoding     uintptr // the prepared call that computes the parity
+	encoding     uintptr          // the prepared call that computes the parity
+	additions    []atomic.Uintptr // the prepared calls that EncodeIdx has made, by data shard
 }
 
 // New returns an encoder for the given numbers of data and parity shards. By default it has the
@@ -144,6 +146,7 @@ func newCode(spec string, o options) (*encoder, error) {
 	e := &encoder{functions: f, codec: *codec, options: o}
 	runtime.AddCleanup(e, func(codec uintptr) { purego.SyscallN(f.codecFree, codec) }, e.codec)
 	e.data, e.parity = e.ask(f.dataShards), e.ask(f.parityShards)
+	e.additions = make([]atomic.Uintptr, e.data)
 	e.unit, e.strip = max(e.ask(f.shardUnit), o.unit), e.ask(f.strip)
 	text, _, _ := purego.SyscallN(f.codecSpec, e.codec)
 	e.spec = textAt(text)
@@ -236,20 +239,37 @@ func (e *encoder) EncodeIdx(dataShard []byte, idx int, parity [][]byte) error {
 	if len(dataShard) != size {
 		return ErrShardSize
 	}
-	addition, err := e.prepare(func(made uintptr) uintptr {
-		status, _, _ := purego.SyscallN(e.prepareDifference, e.codec, uintptr(idx), made)
-		return status
-	})
+	addition, err := e.addition(idx)
 	if err != nil {
 		return err
 	}
-	defer purego.SyscallN(e.preparedFree, addition)
 	return e.call(func(c *call) uintptr {
 		c.sources = append(c.sources, unsafe.Pointer(unsafe.SliceData(dataShard)))
 		c.targets = pointers(c.targets, parity)
 		status, _, _ := purego.SyscallN(e.run, addition, first(c, c.sources), first(c, c.targets), uintptr(size))
 		return status
 	})
+}
+
+// addition returns the prepared call that adds a data shard to the parity. It is made once.
+func (e *encoder) addition(idx int) (uintptr, error) {
+	if made := e.additions[idx].Load(); made != 0 {
+		return made, nil
+	}
+	made, err := e.prepare(func(made uintptr) uintptr {
+		status, _, _ := purego.SyscallN(e.prepareDifference, e.codec, uintptr(idx), made)
+		return status
+	})
+	if err != nil {
+		return 0, err
+	}
+	if !e.additions[idx].CompareAndSwap(0, made) {
+		purego.SyscallN(e.preparedFree, made)
+		return e.additions[idx].Load(), nil
+	}
+	free := e.preparedFree
+	runtime.AddCleanup(e, func(call uintptr) { purego.SyscallN(free, call) }, made)
+	return made, nil
 }
 
 func (e *encoder) Verify(shards [][]byte) (bool, error) {

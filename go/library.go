@@ -61,7 +61,7 @@ func load() (*functions, error) {
 		"paritas_version":             &f.version,
 	}
 	for name, address := range names {
-		if *address, err = purego.Dlsym(handle, name); err != nil {
+		if *address, err = symbol(handle, name); err != nil {
 			return nil, fmt.Errorf("paritas: libparitas is too old, it has no %s: %w", name, err)
 		}
 	}
@@ -71,15 +71,18 @@ func load() (*functions, error) {
 // open loads the library from PARITAS_LIBRARY, or from the places where the system searches.
 func open() (uintptr, error) {
 	names := []string{"libparitas.so.0", "libparitas.so"}
-	if runtime.GOOS == "darwin" {
+	switch runtime.GOOS {
+	case "darwin":
 		names = []string{"libparitas.0.1.dylib", "libparitas.dylib"}
+	case "windows":
+		names = []string{"paritas.dll"}
 	}
 	if path := os.Getenv("PARITAS_LIBRARY"); path != "" {
 		names = []string{path}
 	}
 	var failures error
 	for _, name := range names {
-		handle, err := purego.Dlopen(name, purego.RTLD_NOW|purego.RTLD_LOCAL)
+		handle, err := openLibrary(name)
 		if err == nil {
 			return handle, nil
 		}

@@ -8,6 +8,7 @@ type Option func(*options)
 type options struct {
 	family     string
 	unit       int // bytes of which a shard has a multiple, even if the code takes any length
+	leopard    bool
 	onesForOne bool
 	threads    int
 	block      int // bytes of a stream at a time; 0 if none are given
@@ -20,6 +21,9 @@ func chosen(given []Option) options {
 	o := options{family: "backblaze"}
 	for _, option := range given {
 		option(&o)
+	}
+	if o.leopard { // whatever matrix is chosen beside it, as in the other package
+		o.family, o.unit = "leopard8", line
 	}
 	for _, block := range []int{o.usualShard, 4 << 20} {
 		if o.block <= 0 {
@@ -74,11 +78,7 @@ func WithJerasureMatrix() Option { return func(o *options) { o.family = "reed-so
 // leopard8. The length of shards is a multiple of 64 bytes. The number of data shards, plus that of
 // parity shards rounded up to a power of two, is at most 256.
 func WithLeopardGF(enabled bool) Option {
-	return func(o *options) {
-		if enabled {
-			o.family, o.unit = "leopard8", line
-		}
-	}
+	return func(o *options) { o.leopard = enabled }
 }
 
 // WithFastOneParityMatrix makes the parity shard the XOR of the data shards if there is one parity

@@ -129,11 +129,13 @@ func (s streams) Split(data io.Reader, dst []io.Writer, size int64) error {
 	case len(dst) != s.data:
 		return ErrInvShardNum
 	}
-	each := s.lengthFor(size)
 	for number, writer := range dst {
 		if writer == nil {
 			return StreamWriteError{Err: ErrShardNoData, Stream: number}
 		}
+	}
+	each := s.lengthFor(size)
+	for number, writer := range dst {
 		have := min(max(size-int64(number)*each, 0), each)
 		if _, err := io.CopyN(writer, data, have); err == io.EOF {
 			return ErrShortData
@@ -262,7 +264,11 @@ func (s streams) write(writers []io.Writer, shards [][]byte) error {
 		if writers[number] == nil {
 			return nil
 		}
-		if _, err := writers[number].Write(shards[number]); err != nil {
+		n, err := writers[number].Write(shards[number])
+		if err == nil && n < len(shards[number]) {
+			err = io.ErrShortWrite
+		}
+		if err != nil {
 			return StreamWriteError{Err: err, Stream: number}
 		}
 		return nil

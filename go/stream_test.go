@@ -93,6 +93,11 @@ func walkStreams(t *testing.T, code string, length int, concurrent bool) {
 	}
 }
 
+// short is a writer that takes less than it is given, and does not say so.
+type short struct{}
+
+func (short) Write(given []byte) (int, error) { return len(given) / 2, nil }
+
 func TestStreamsThatFailAreNamed(t *testing.T) {
 	streams := must[paritas.StreamEncoder](t)(paritas.NewStream(3, 2))
 	broken := errors.New("broken")
@@ -108,6 +113,14 @@ func TestStreamsThatFailAreNamed(t *testing.T) {
 	parity[1] = failing{broken}
 	if err := streams.Encode(readers(shards), parity); !errors.As(err, &writing) || writing.Stream != 1 {
 		t.Errorf("got %v", err)
+	}
+	parity[1] = short{}
+	if err := streams.Encode(readers(shards), parity); !errors.As(err, &writing) || !errors.Is(err, io.ErrShortWrite) {
+		t.Errorf("got %v", err)
+	}
+	var first bytes.Buffer
+	if err := streams.Split(bytes.NewReader(shards[0]), []io.Writer{&first, nil, &first}, 100); !errors.As(err, &writing) || first.Len() > 0 {
+		t.Errorf("got %v and %d bytes", err, first.Len())
 	}
 	shards[2] = shards[2][:99]
 	parity, _ = writers(2)

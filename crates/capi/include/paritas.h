@@ -506,7 +506,7 @@ paritas_status paritas_update(const paritas_codec *codec,
 /**
  * Writes the shards of the file at `file` into the `folder_count` folders of `folders`: shard i
  * into folder i modulo their number. The folders must exist. `spec` names the code. If the folders
- * have shards of another object of the same name, the call is refused with PARITAS_ARGUMENTS
+ * have shards of that name, also of the same file, the call is refused with PARITAS_ARGUMENTS
  * unless `force` is set; the old shards are kept until the new ones are complete.
  */
 paritas_status paritas_file_encode(const char *file,

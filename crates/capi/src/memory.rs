@@ -153,7 +153,8 @@ pub(crate) unsafe fn paths(
     // SAFETY: as the caller promises.
     let pointers = unsafe { values(pointers, count, what) }?;
     // SAFETY: as the caller promises.
-    pointers.iter().map(|&pointer| unsafe { path(pointer, what) }).collect()
+    let named = |(number, &pointer)| unsafe { path(pointer, &format!("{what}[{number}]")) };
+    pointers.iter().enumerate().map(named).collect()
 }
 
 /// A shard that a call reads.

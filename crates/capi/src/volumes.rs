@@ -441,8 +441,18 @@ pub unsafe extern "C" fn paritas_volume_verify(
         };
         // SAFETY: as the caller promises.
         unsafe { memory::tell(found, told, "found") }?;
-        outcome(verdict.state, verdict.name.as_str(), "absent nodes", &flaws(&verdict.flaws))
+        let why = missing(&verdict.missing) + &flaws(&verdict.flaws);
+        outcome(verdict.state, verdict.name.as_str(), "absent nodes", &why)
     })
+}
+
+/// Returns the shards that are missing, for a message.
+fn missing(shards: &[usize]) -> String {
+    let shards: Vec<String> = shards.iter().map(usize::to_string).collect();
+    match shards.is_empty() {
+        true => String::new(),
+        false => format!(" (missing shards: {})", shards.join(", ")),
+    }
 }
 
 /// Returns the problems of nodes, for the end of a message.

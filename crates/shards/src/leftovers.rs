@@ -171,6 +171,12 @@ pub(super) fn without_copies<'p>(
     files
 }
 
+/// Whether a file has a temporary name, or was set aside for an object that does not exist.
+pub(crate) fn is_unnamed(object: &Object, path: &Path) -> bool {
+    let is_temporary = path.file_name().is_some_and(names::is_temporary);
+    is_temporary || is_set_aside(path) && !object.is_contested
+}
+
 /// Whether a file has the name of a shard that was set aside.
 pub(super) fn is_set_aside(path: &Path) -> bool {
     path.file_name().is_some_and(|name| names::without_old(name) != name)

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::decode::check_digest;
 use crate::folders::Placement;
-use crate::leftovers::is_set_aside;
+use crate::leftovers::is_unnamed;
 use crate::object::Object;
 use crate::place::Occupant;
 use crate::rebuild::{RebuiltPart, make_from};
@@ -17,7 +17,6 @@ use crate::verify::{DigestCheck, ShardState, VerifyReport, verify};
 use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::object::format::Digest;
 use paritas_store::object::geometry::Part;
-use paritas_store::object::names;
 use paritas_store::object::segment::Segment;
 use paritas_store::place::lock::FolderLocks;
 use paritas_store::place::system::{rename_new, rename_over};
@@ -123,8 +122,15 @@ pub fn repair(object: &Object, job: &RepairJob, progress: Progress<'_>) -> Resul
     let is_bad = |&(_, state): &(usize, ShardState)| {
         matches!(state, ShardState::Damaged | ShardState::Missing)
     };
-    let (bad, was): (Vec<usize>, Vec<ShardState>) = states.filter(is_bad).unzip();
-    let targets = Targets::new(object, job.to.as_slice()).choose(&bad)?;
+    let (mut bad, mut was): (Vec<usize>, Vec<ShardState>) = states.filter(is_bad).unzip();
+    let targets = Targets::new(object, job.to.as_slice());
+    let copies = before.useful_copies(object);
+    let in_place = copies.iter().map(|&(part, path)| targets.in_place(part, path));
+    let in_place: Vec<(PathBuf, Replace)> = in_place.collect::<Result<_>>()?;
+    let mut targets = targets.choose(&bad)?;
+    targets.extend(in_place);
+    bad.extend(copies.iter().map(|(part, _)| part));
+    was.extend(copies.iter().map(|_| ShardState::Damaged));
     let written = bad.iter().zip(was).zip(&targets);
     let written =
         written.map(|((&part, was), (path, _))| RepairedShard::new(object, part, path, was));
@@ -280,11 +286,7 @@ pub(super) fn name_one(
     good: &[&Path],
     damaged: &[&Path],
 ) -> Result<Option<PathBuf>> {
-    let is_unnamed = |path: &&Path| {
-        path.file_name().is_some_and(names::is_temporary)
-            || is_set_aside(path) && !object.is_contested
-    };
-    if good.is_empty() || !good.iter().all(is_unnamed) {
+    if good.is_empty() || !good.iter().all(|path| is_unnamed(object, path)) {
         return Ok(None);
     }
     let path = good[0].with_file_name(object.part_name(part)?.finished());

@@ -14,7 +14,6 @@ use paritas_store::shown::shown;
 use crate::folders::{Domains, FolderShards};
 use crate::object::Object;
 use crate::place::{Occupant, WholePart};
-use crate::recognise::ShardFile;
 use paritas_store::staging::{Replace, directory_of};
 
 /// The choice of the paths that parts are written to.
@@ -91,14 +90,19 @@ impl<'a> Targets<'a> {
     fn choose_one(&mut self, part: usize) -> Result<(PathBuf, Replace)> {
         let to = self.to.next();
         if let (None, Some(damaged)) = (to, self.object.parts[part].first()) {
-            let path = place_of(damaged.path()).map_err(|error| vanished(damaged, &error))?;
-            return Ok((path, self.replace(part)));
+            return self.in_place(part, damaged.path());
         }
         let directory = to.cloned().or_else(|| self.beside(part)).or_else(|| self.emptiest());
         let directory = directory.unwrap_or_else(|| PathBuf::from("."));
         let domain = self.domains.of_folder(&directory);
         self.put(part, domain, &directory);
         self.free_name(&directory, part)
+    }
+
+    /// Returns the path at which a damaged file of a part is replaced.
+    pub(super) fn in_place(&self, part: usize, damaged: &Path) -> Result<(PathBuf, Replace)> {
+        let path = place_of(damaged).map_err(|error| vanished(damaged, &error))?;
+        Ok((path, self.replace(part)))
     }
 
     /// Returns the directory of another part of the same shard. A shard's parts belong together,
@@ -154,8 +158,7 @@ fn place_of(file: &Path) -> io::Result<PathBuf> {
 }
 
 /// Returns the error for a file that the scan found and whose path can no longer be resolved.
-fn vanished(file: &ShardFile, error: &io::Error) -> Error {
-    let path = file.path();
+fn vanished(path: &Path, error: &io::Error) -> Error {
     match error.kind() {
         io::ErrorKind::NotFound => Error::busy(format!(
             "another process has removed {} in the meantime; run the command again",

@@ -13,6 +13,7 @@ use paritas_store::state::State;
 
 use crate::decode::check_digest;
 use crate::folders::Placement;
+use crate::leftovers::is_unnamed;
 use crate::object::Object;
 use crate::rateless;
 use crate::recognise::ShardFile;
@@ -82,6 +83,32 @@ impl ShardReport {
     pub(crate) fn intact_files(&self, part: usize) -> impl Iterator<Item = (usize, &Path)> {
         let intact = self.files.iter().filter(|file| file.is_intact());
         intact.map(move |file| (part, file.path.as_path()))
+    }
+}
+
+impl VerifyReport {
+    /// Whether a repair of an intact object would write damaged files anew, because more folders
+    /// could be lost then.
+    pub fn has_useful_copies(&self, object: &Object) -> bool {
+        !self.useful_copies(object).is_empty()
+    }
+
+    /// Returns damaged files under their own names, one for each part that is intact in another
+    /// file, if more folders could be lost once these files are whole.
+    pub(crate) fn useful_copies(&self, object: &Object) -> Vec<(usize, &Path)> {
+        let parts = || self.shards.iter().enumerate();
+        let mut copies = Vec::new();
+        for (part, shard) in parts() {
+            let is_named = shard.intact_files(part).any(|(_, path)| !is_unnamed(object, path));
+            let is_damaged = |file: &&FileReport| {
+                !file.is_intact() && !file.unreadable && !file.inconsistent && !file.misnamed
+            };
+            let copy = shard.files.iter().find(is_damaged).filter(|_| is_named);
+            copies.extend(copy.map(|file| (part, file.path.as_path())));
+        }
+        let intact = parts().flat_map(|(part, shard)| shard.intact_files(part));
+        let with = object.placement_of(object.stage(), intact.chain(copies.iter().copied()));
+        if with.tolerance > self.placement.tolerance { copies } else { Vec::new() }
     }
 }
 

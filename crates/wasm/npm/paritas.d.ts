@@ -119,9 +119,11 @@ export interface Survey {
   sets: number | null;
   tried: number;
   recovered: number;
+  /** The XORs of all recovered sets together, the largest number of one set, and that set. */
   xors: number;
   worstXors: number;
   worst: number[];
+  /** The cells that are read for all recovered sets together, and the largest number for one set. */
   reads: number;
   worstReads: number;
 }

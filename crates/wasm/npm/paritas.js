@@ -10,12 +10,17 @@ async function moduleBytes() {
     if (!response.ok) throw new Error(`${url}: ${response.status} ${response.statusText}`);
     return response.arrayBuffer();
   }
-  const { readFile } = await import("node:fs/promises");
+  // A bundler for browsers must not look for Node's module.
+  const files = "node:fs/promises";
+  const { readFile } = await import(/* webpackIgnore: true */ /* @vite-ignore */ files);
   return readFile(url);
 }
 
-const { instance } = await WebAssembly.instantiate(await moduleBytes(), {});
-const { memory, paritas_room, paritas_answer, paritas_answer_start } = instance.exports;
+const compiled = await WebAssembly.compile(await moduleBytes());
+let instance = new WebAssembly.Instance(compiled, {}).exports;
+
+/** Most bytes of one allocation of the module. */
+const LARGEST = 2 ** 31 - 1;
 
 /** Why a call was refused. */
 export class ParitasError extends Error {
@@ -29,7 +34,8 @@ export class ParitasError extends Error {
 /** The number of bytes of a shard, or null if it is missing. Other arrays count in something else than bytes. */
 function lengthOf(shard, node) {
   if (shard === null || shard === undefined) return null;
-  if (shard instanceof Uint8Array) return shard.length;
+  // Not `instanceof`: an array of another frame or context has another constructor.
+  if (ArrayBuffer.isView(shard) && shard[Symbol.toStringTag] === "Uint8Array") return shard.length;
   const kind = shard.constructor?.name ?? typeof shard;
   throw new ParitasError({ kind: "Request", message: `shard ${node} must be a Uint8Array; got ${kind}` });
 }
@@ -39,10 +45,10 @@ function ask(request, shards = []) {
   const lengths = shards.map(lengthOf);
   const text = new TextEncoder().encode(JSON.stringify({ ...request, shards: lengths }));
   const bytes = lengths.reduce((sum, length) => sum + (length ?? 0), 4 + text.length);
-  const room = paritas_room(bytes) >>> 0;
+  const room = bytes > LARGEST ? 0 : instance.paritas_room(bytes) >>> 0;
   if (room === 0) throw new ParitasError({ kind: "Memory", message: `there is no memory for ${bytes} bytes` });
-  const message = new Uint8Array(memory.buffer, room, bytes);
-  new DataView(memory.buffer).setUint32(room, text.length, true);
+  const message = new Uint8Array(instance.memory.buffer, room, bytes);
+  new DataView(instance.memory.buffer).setUint32(room, text.length, true);
   message.set(text, 4);
   let place = 4 + text.length;
   for (const shard of shards) {
@@ -50,11 +56,20 @@ function ask(request, shards = []) {
     message.set(shard, place);
     place += shard.length;
   }
-  return read(paritas_answer() >>> 0);
+  let length;
+  try {
+    length = instance.paritas_answer() >>> 0;
+  } catch (error) {
+    if (!(error instanceof WebAssembly.RuntimeError)) throw error;
+    // Memory ran out within the module, which cannot go on. Codecs are opened again in a new one.
+    instance = new WebAssembly.Instance(compiled, {}).exports;
+    throw new ParitasError({ kind: "Memory", message: `there is no memory to answer ${bytes} bytes` });
+  }
+  return read(length);
 }
 
 function read(bytes) {
-  const answer = new Uint8Array(memory.buffer, paritas_answer_start() >>> 0, bytes);
+  const answer = new Uint8Array(instance.memory.buffer, instance.paritas_answer_start() >>> 0, bytes);
   let place = 4 + new DataView(answer.buffer, answer.byteOffset).getUint32(0, true);
   const json = JSON.parse(new TextDecoder().decode(answer.subarray(4, place)));
   if (json.error) throw new ParitasError(json.error);
@@ -71,23 +86,38 @@ function askOnly(request) {
   return answer;
 }
 
-const forgotten = new FinalizationRegistry((codec) => ask({ do: "close", codec }));
+const forgotten = new FinalizationRegistry(close);
+
+/** Closes a codec, unless the module that had it is gone. */
+function close({ codec, home }) {
+  if (home === instance) ask({ do: "close", codec });
+}
 
 /** Encodes and reconstructs the shards of one code, in memory. */
 export class Codec {
-  #codec;
+  #open;
 
   constructor(code, { packet } = {}) {
+    // JSON has no NaN: it would become null, and with it the default.
+    if (typeof packet === "number" && !Number.isSafeInteger(packet)) {
+      throw new ParitasError({ kind: "Request", message: `packet must be a whole number of bytes; got ${packet}` });
+    }
     const facts = askOnly({ do: "open", code, packet });
-    this.#codec = facts.codec;
+    this.#open = { codec: facts.codec, home: instance };
     this.code = facts.spec;
     for (const name of ["nodes", "dataNodes", "tolerance", "unit", "packet", "kernel"]) this[name] = facts[name];
     Object.freeze(this);
-    forgotten.register(this, this.#codec, this);
+    forgotten.register(this, this.#open, this);
   }
 
   #ask(what, shards, more) {
-    return ask({ do: what, codec: this.#codec, ...more }, Array.from(shards));
+    const open = this.#open;
+    if (!open.home) throw new ParitasError({ kind: "Request", message: "the codec is closed" });
+    if (open.home !== instance) {
+      open.codec = askOnly({ do: "open", code: this.code, packet: this.packet }).codec;
+      open.home = instance;
+    }
+    return ask({ do: what, codec: open.codec, ...more }, Array.from(shards));
   }
 
   split(object) {
@@ -114,7 +144,8 @@ export class Codec {
 
   close() {
     forgotten.unregister(this);
-    ask({ do: "close", codec: this.#codec });
+    if (this.#open.home) close(this.#open);
+    this.#open.home = null;
   }
 }
 

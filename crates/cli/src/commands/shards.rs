@@ -12,7 +12,7 @@ use paritas_report::shard_parts::{FolderEntry, ShardEntry, ShardFileFields, Shar
 use paritas_report::shards::{ObjectFields, PlacementFields, UnrecognisedLine};
 use paritas_shards::{
     AsideFile, FileReport, FolderShards, Ignored, Inventory, Object, Placement, ReceptionReport,
-    ShardReport, ShardState, Wreck, reception_key, scan_with,
+    ShardReport, ShardState, VerifyReport, Wreck, reception_key, scan_with,
 };
 use paritas_tune::RememberedFolder;
 use walkdir::WalkDir;
@@ -341,9 +341,17 @@ pub fn placement_fields(placement: &Placement) -> PlacementFields {
     }
 }
 
-/// Returns a command on the folders of an object as a user types it.
-pub fn command(verb: &str, placement: &Placement) -> String {
-    command_over(verb, placement.folders.iter().map(|folder| folder.path.as_path()))
+/// Returns a command on the folders of an object as a user types it: those that were given, and
+/// those that hold its files, whatever state these are in. A given folder whose files are all in
+/// folders below it is left out.
+pub fn command(verb: &str, object: &Object, report: &VerifyReport) -> String {
+    let files = || report.shards.iter().flat_map(|shard| &shard.files);
+    let holds = |folder: &Path| files().any(|file| file.path.parent() == Some(folder));
+    let folders = object.folders();
+    let is_above =
+        |folder: &Path| folders.iter().any(|other| other != folder && other.starts_with(folder));
+    let wanted = folders.iter().map(PathBuf::as_path);
+    command_over(verb, wanted.filter(|folder| holds(folder) || !is_above(folder)))
 }
 
 fn command_over<'p>(verb: &str, folders: impl Iterator<Item = &'p Path> + Clone) -> String {

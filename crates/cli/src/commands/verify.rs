@@ -123,7 +123,7 @@ fn text(object: &Object, label: &str, report: &VerifyReport) -> String {
     for range in &report.lost {
         text.push_str(&format!("\n  bytes {} to {} are lost", range.start, range.end));
     }
-    text.extend(next_step(report).map(|step| format!("\n  next: {step}")));
+    text.extend(next_step(object, report).map(|step| format!("\n  next: {step}")));
     text
 }
 
@@ -138,18 +138,22 @@ fn tolerable_text(object: &Object, report: &VerifyReport) -> String {
 }
 
 /// Returns what to do next about an object.
-fn next_step(report: &VerifyReport) -> Option<String> {
+fn next_step(object: &Object, report: &VerifyReport) -> Option<String> {
     match report.status {
+        State::Intact if report.has_useful_copies(object) => Some(format!(
+            "{} writes the damaged files anew, so that more folders may be lost",
+            shards::command("repair", object, report)
+        )),
         // The reason says what to do about wrong parity.
         State::Intact | State::Inconsistent => None,
         State::Repairable => Some(format!(
             "{} writes anew what is damaged or missing",
-            shards::command("repair", &report.placement)
+            shards::command("repair", object, report)
         )),
         State::Lost => Some(shards::FIND_MORE.to_owned()),
         State::Unknown => Some(format!(
             "make readable what cannot be read, or mount its disk; then {}",
-            shards::command("verify", &report.placement)
+            shards::command("verify", object, report)
         )),
     }
 }

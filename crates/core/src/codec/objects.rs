@@ -106,6 +106,7 @@ impl Codec {
         wanted: &[N],
     ) -> Result<()> {
         self.expect_count("node", shards.len(), self.code().node_count())?;
+        let row = self.expect_equal_present(shards)?;
         let mut lost: Vec<NodeId> = wanted.iter().map(|&node| node.into()).collect();
         lost.iter().try_for_each(|&node| self.expect_node(node))?;
         lost.retain(|node| shards[node.index()].is_none());
@@ -118,10 +119,6 @@ impl Codec {
         let present: Vec<NodeId> = self.code().nodes().filter(is_present).collect();
         let reconstructor = self.reconstructor(&present, &lost)?;
         let sources: Vec<&[u8]> = shards.iter().flatten().map(Vec::as_slice).collect();
-        let row = match (present.first(), sources.first()) {
-            (Some(&node), Some(shard)) => shard.len() / self.rows(node),
-            _ => 0,
-        };
         let mut made: Vec<Vec<u8>> =
             lost.iter().map(|&node| vec![0; row * self.rows(node)]).collect();
         reconstructor.run(&sources, &mut made)?;
@@ -205,21 +202,34 @@ impl Codec {
 
     /// Returns the bytes of a row, if all rows of all shards have the same number of bytes.
     fn expect_equal_rows(&self, shards: &[&[u8]]) -> Result<usize> {
-        let first = shards.first().map_or(0, |shard| shard.len());
-        let rows = self.rows(NodeId::new(0));
+        let nodes = self.code().nodes();
+        self.expect_equal(nodes.zip(shards.iter().map(|shard| shard.len())))
+    }
+
+    /// Returns the bytes of a row, if all rows of all shards that are not missing have the same
+    /// number of bytes.
+    fn expect_equal_present(&self, shards: &[Option<Vec<u8>>]) -> Result<usize> {
+        let lengths = self.code().nodes().zip(shards);
+        self.expect_equal(lengths.filter_map(|(node, shard)| Some((node, shard.as_ref()?.len()))))
+    }
+
+    /// Returns the bytes of a row, if all rows of the nodes have the same number of bytes. Each
+    /// node comes with the length of its shard.
+    fn expect_equal(&self, lengths: impl Iterator<Item = (NodeId, usize)>) -> Result<usize> {
+        let mut lengths = lengths.peekable();
+        let Some(&(node, first)) = lengths.peek() else { return Ok(0) };
+        let rows = self.rows(node);
         let row = first / rows;
         if !first.is_multiple_of(rows) {
             let spec = self.code().spec();
             let message =
                 format!("{spec}: a shard's length must be a multiple of {rows} bytes; got {first}");
-            return Err(Error::length(message).at(0).given_instead(first));
+            return Err(Error::length(message).at(node.index()).given_instead(first));
         }
-        let wrong = |(node, shard): &(NodeId, &&[u8])| shard.len() != row * self.rows(*node);
-        match self.code().nodes().zip(shards).find(wrong) {
+        let wrong = |&(node, length): &(NodeId, usize)| length != row * self.rows(node);
+        match lengths.find(wrong) {
             None => Ok(row),
-            Some((node, shard)) => {
-                Err(wrong_length(node.index(), row * self.rows(node), shard.len()))
-            }
+            Some((node, length)) => Err(wrong_length(node.index(), row * self.rows(node), length)),
         }
     }
 }

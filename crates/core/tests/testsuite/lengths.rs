@@ -276,6 +276,27 @@ fn shards_that_cannot_be_reconstructed_stay_unchanged() {
     assert_eq!(Codec::new(1, 1).unwrap().shard_len(usize::MAX), usize::MAX);
 }
 
+/// A shard that is not read may be cut all the same.
+#[test]
+fn shards_of_other_lengths_are_refused_whatever_is_read() {
+    for spec in ["4+2", "backblaze:k=4,m=2", "rdp:k=4"] {
+        let codec: Codec = spec.parse().unwrap();
+        let whole = shards(&codec, &fill(1, 1000));
+        let length = whole[0].len();
+        for (lost, cut) in [(None, 0), (Some(0), 5), (Some(5), 1)] {
+            for wrong in [0, length / 2, 2 * length] {
+                let mut some: Vec<_> = whole.iter().cloned().map(Some).collect();
+                lost.into_iter().for_each(|lost: usize| some[lost] = None);
+                some[cut].as_mut().unwrap().resize(wrong, 0);
+                let before = some.clone();
+                let error = codec.reconstruct(&mut some).unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::Length, "{spec}: {error}");
+                assert_eq!(some, before, "{spec}");
+            }
+        }
+    }
+}
+
 #[test]
 fn codes_without_data_shards_are_not_split() {
     for spec in ["xcode:n=5", "lt:k=8,n=16,nodes=4"] {

@@ -435,3 +435,29 @@ fn what_is_not_a_shard_is_named_with_its_reason() {
     }
     assert_eq!(inventory.ignored.len(), 7);
 }
+
+/// Two shards are damaged in one folder, and whole in others: if the damaged files stayed, one
+/// folder less could be lost.
+#[test]
+fn damaged_copies_are_mended_if_more_folders_may_be_lost_then() {
+    let root = tempfile::tempdir().unwrap();
+    let folders = ["d1", "d2", "d3"].map(|name| root.path().join(name));
+    folders.iter().for_each(|folder| fs::create_dir(folder).unwrap());
+    let job = EncodeJob::new(code("4+2"), "object", folders.to_vec()).packet(8).sync(false);
+    let shards = put(&job, &content(4000)).shards;
+    for (shard, folder) in [(0, 1), (3, 2)] {
+        fs::copy(&shards[shard], folders[folder].join(shards[shard].file_name().unwrap())).unwrap();
+        edit(&shards[shard], |bytes| bytes[150] ^= 1);
+    }
+    let found = scan(&folders);
+    let before = check(&found.objects[0]);
+    assert_eq!((before.status, before.placement.tolerance), (State::Intact, 0));
+    assert!(before.has_useful_copies(&found.objects[0]));
+    let report = mend(&found.objects[0]).unwrap();
+    let paths: Vec<&Path> = report.repaired.iter().map(|shard| shard.path.as_path()).collect();
+    assert_eq!(paths, [&shards[0], &shards[3]]);
+    assert_eq!(report.placement.tolerance, 1);
+    let after = check(&scan(&folders).objects[0]);
+    assert!(after.placement.tolerance == 1 && !after.has_useful_copies(&found.objects[0]));
+    assert!(after.shards.iter().flat_map(|shard| &shard.files).all(|file| file.is_intact()));
+}

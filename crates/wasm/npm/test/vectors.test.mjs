@@ -91,6 +91,28 @@ test("only bytes are shards", () => {
   codec.close();
 });
 
+test("an array of another context is bytes, and a packet is a number", async () => {
+  const { runInNewContext } = await import("node:vm");
+  const codec = new Codec("4+2");
+  const bytes = new Uint8Array(codec.unit);
+  const other = runInNewContext(`new Uint8Array(${codec.unit})`);
+  assert.equal(codec.encode([bytes, other, bytes, bytes]).length, 2);
+  for (const packet of [NaN, Infinity, 1.5]) {
+    assert.throws(() => new Codec("4+2", { packet }), { name: "ParitasError", message: /packet must be a whole number/ });
+  }
+});
+
+test("after memory ran out, codecs go on", () => {
+  const codec = new Codec("4+2");
+  const small = codec.split(new Uint8Array(1000));
+  const large = new Codec("backblaze:k=6,m=2");
+  assert.throws(() => large.split(new Uint8Array(1.6e9)), { name: "ParitasError", kind: "Memory" });
+  assert.equal(codec.encode(small).length, 2);
+  assert.equal(large.split(new Uint8Array(600)).length, 6);
+  codec.close();
+  large.close();
+});
+
 test("what is refused has the library's message", () => {
   assert.throws(() => describe("rdp:k=0"), (error) => error instanceof ParitasError && /k must be/.test(error.message));
   assert.throws(() => plan("4+2", { lost: [6] }), /numbered 0 to 5; got 6/);
