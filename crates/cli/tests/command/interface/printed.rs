@@ -142,6 +142,25 @@ fn completions_and_man_pages_are_made() {
     assert!(String::from_utf8_lossy(&pages[OsStr::new("paritas.1")]).contains("Exit codes"));
 }
 
+/// A page that cannot be written is named, and no page changes.
+#[test]
+fn man_pages_are_whole_or_as_they_were() {
+    let yard = tempfile::tempdir().unwrap();
+    let (new, old) = (yard.path().join("new"), yard.path().join("old"));
+    fs::create_dir(&old).unwrap();
+    fs::write(old.join("paritas.1"), "an older page").unwrap();
+    let before = snapshot(&old);
+    for folder in [&new, &old] {
+        let limited = common::paritas_after("ulimit -f 1", &args!["man", folder]);
+        let run = finish(limited).expect(exit::IO);
+        assert!(run.stderr.contains("/paritas-") && run.stderr.contains(".1: "), "{run}");
+    }
+    assert!(!new.exists());
+    assert_eq!(snapshot(&old), before);
+    run(args!["man", &old]).expect(exit::DONE);
+    assert_ne!(fs::read(old.join("paritas.1")).unwrap(), b"an older page");
+}
+
 #[test]
 fn names_are_any_bytes() {
     let yard = Yard::new(1000);
