@@ -105,6 +105,13 @@ fn one_shard_is_no_shards() {
     assert!(refusal.contains("1 shard file of that name"), "{refusal}");
 }
 
+/// `bench` has no --weight; what it says of --cost is shared with `schedule`, which has one.
+#[test]
+fn bench_mentions_no_weight() {
+    let help = |command| run([command, "--help"]).expect(exit::DONE).text();
+    assert!(!help("bench").contains("--weight") && help("schedule").contains("--weight"));
+}
+
 /// Returns the commands that the help lists, group by group.
 fn commands(help: &str) -> Vec<String> {
     let lines = help.lines().skip_while(|line| !line.starts_with("Usage:"));
