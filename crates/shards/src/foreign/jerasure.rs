@@ -281,6 +281,11 @@ impl ForeignFormat for Jerasure {
             others: vec![(format!("{}{META}", stem(name)), meta.into_bytes())],
         })
     }
+
+    fn legal_packet(&self, code: &Code, packet: usize) -> usize {
+        let takes_longs = Technique::of(code).is_ok_and(|technique| technique.takes_longs);
+        if takes_longs { packet.next_multiple_of(LONG as usize) } else { packet }
+    }
 }
 
 /// Returns the number of bytes of a cell. If there is one buffer, the cell is as long as a

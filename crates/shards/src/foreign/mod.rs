@@ -87,7 +87,8 @@ pub struct Hints {
     pub length: Option<u64>,
     /// Number of bytes of a cell.
     pub cell: Option<u64>,
-    /// Number of bytes of a packet. If it is absent, exporting takes the packet size of the object.
+    /// Number of bytes of a packet. If it is absent, exporting takes the packet size of the object,
+    /// or the next larger one that the format allows.
     pub packet: Option<usize>,
 }
 
@@ -148,6 +149,11 @@ trait ForeignFormat: Sync {
 
     /// Plans how a file of that name and length is stored.
     fn plan(&self, code: &Code, name: &str, length: u64, hints: &Hints) -> Result<ExportPlan>;
+
+    /// Rounds a number of bytes of a packet up to one that the format allows for a code.
+    fn legal_packet(&self, _: &Code, packet: usize) -> usize {
+        packet
+    }
 }
 
 /// Fragments that were found.
@@ -332,8 +338,10 @@ pub fn export(job: &ExportJob, object: &Object, progress: Progress<'_>) -> Resul
         Error::too_few(format!("{}: no readable shard states the object's length", shown(name)))
     })?;
     job.hints.expect_meant_for(job.format)?;
-    let hints = job.hints.clone().packet(job.hints.packet.unwrap_or(object.packet()));
-    let plan = job.format.foreign().plan(object.code(), name, length, &hints)?;
+    let format = job.format.foreign();
+    let usual = || format.legal_packet(object.code(), object.packet());
+    let hints = job.hints.clone().packet(job.hints.packet.unwrap_or_else(usual));
+    let plan = format.plan(object.code(), name, length, &hints)?;
     if job.hints.packet.is_some() && plan.packet.is_none() {
         return Err(unmeant(&["packet"], "is for Jerasure's techniques that compute with packets"));
     }
