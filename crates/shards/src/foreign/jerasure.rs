@@ -110,8 +110,8 @@ impl Technique {
             return Ok(());
         }
         let name = self.name;
-        let unit = if self.takes_longs { "a multiple of 8" } else { "at least 1" };
-        Err(Error::parameters(format!("{name}: a packet must be {unit} bytes; got {packet}")))
+        let bytes = if self.takes_longs { "a multiple of 8 bytes" } else { "at least 1 byte" };
+        Err(Error::parameters(format!("{name}: a packet must be {bytes}; got {packet}")))
     }
 }
 

@@ -105,6 +105,18 @@ fn one_shard_is_no_shards() {
     assert!(refusal.contains("1 shard file of that name"), "{refusal}");
 }
 
+#[test]
+fn one_byte_is_no_bytes() {
+    let yard = Yard::new(1);
+    let code = ["--code", "rdp:k=1", "--packet", "1"];
+    run(args!["encode", yard.path("object"), "--out", yard.shards(); &code]).expect(exit::DONE);
+    let info = run(args!["info", yard.shards()]).expect(exit::DONE).text();
+    assert!(info.contains("length  1 byte\n") && info.contains(", packets of 1 byte, "), "{info}");
+    let schedule = run(["schedule", "xcode:n=3"]).expect(exit::DONE).text();
+    let counts = "0 XORs + 6 copies = 6 in 6 operations with 0 temporaries";
+    assert!(schedule.contains(counts), "{schedule}");
+}
+
 /// `bench` has no --weight; what it says of --cost is shared with `schedule`, which has one.
 #[test]
 fn bench_mentions_no_weight() {
