@@ -239,6 +239,13 @@ impl ForeignFormat for Jerasure {
             Some((number, path.clone()))
         });
         let files = by_number(n, numbered)?;
+        if files.iter().all(Option::is_none) {
+            let (first, last) = (shown(&names[0]), shown(&names[n - 1]));
+            return Err(Error::not_recognised(format!(
+                "{} describes {first} to {last}, but none of these is given",
+                shown(path)
+            )));
+        }
         let cell = cell(&meta, lengths(&files)?.into_iter().flatten().next());
         if !cell.is_multiple_of(meta.strips.bytes()) {
             let strip = meta.strips.bytes();

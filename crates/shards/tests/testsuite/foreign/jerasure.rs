@@ -274,6 +274,21 @@ fn what_does_not_fit_is_refused() {
     }
 }
 
+/// Fragments that were renamed are not those that the description names.
+#[test]
+fn a_description_of_other_names_is_told() {
+    let shape = shape("cauchy_good", 4, 2, 3, 12);
+    let folder = tempfile::tempdir().unwrap();
+    shape.write(folder.path(), &shape.fragments(&[1; 999]), 999, 0);
+    let path = folder.path().join("a_meta.txt");
+    let meta = fs::read_to_string(&path).unwrap().replace("a.tar.gz", "/home/other.tar");
+    fs::write(&path, meta).unwrap();
+    let error = shape.import(folder.path(), &[]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotRecognised);
+    let told = "/a_meta.txt describes other_k1.tar to other_m2.tar, but none of these is given";
+    assert!(error.to_string().contains(told), "{error}");
+}
+
 /// The oracle program.
 struct Jerasure {
     program: Child,
