@@ -40,7 +40,6 @@ use crate::foreign::spread::FragmentFiles;
 use crate::object::Object;
 use crate::recognise::recognise;
 use paritas_store::place::attributes::{Access, Attributes};
-use paritas_store::place::system::allow_open_files;
 use paritas_store::setters;
 use paritas_store::staging::{NewFile, Replace, StagedFile, commit};
 
@@ -213,9 +212,7 @@ pub fn import(
     refuse_shards(&files)?;
     let survey = format.foreign().survey(&files, hints)?;
     hints.expect_agreement(&survey)?;
-    allow_open_files(survey.files.len());
-    let files = survey.files.into_iter().map(|path| path.map(Fragment::open).transpose());
-    let files = files.collect::<Result<Vec<_>>>()?;
+    let files = Fragment::open_all(survey.files)?;
     let attributes = Attributes::common(files.iter().flatten().map(Fragment::attributes));
     let codec = codec(&survey.code, survey.packet)?;
     let fragments = Fragments::new(codec, survey.layout, survey.header, files)?;
