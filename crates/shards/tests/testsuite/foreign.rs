@@ -397,6 +397,27 @@ fn what_is_no_fragment_is_refused() {
     assert_eq!(refused(&set, &[], stray("a_meta.txt", b"?")).kind(), ErrorKind::NotRecognised);
 }
 
+/// Shares of two files may have equal headers. Their names tell them apart, unless they were
+/// renamed.
+#[test]
+fn shares_of_two_files_are_not_mixed() {
+    let set = zfec("tiny.txt", 10, 3);
+    let rename = |to: &'static str| {
+        move |folder: &Path| {
+            fs::rename(folder.join("tiny.txt.1_5.fec"), folder.join(to)).unwrap();
+        }
+    };
+    let error = refused(&set, &[0, 4], rename("other.1_5.fec"));
+    assert_eq!(error.kind(), ErrorKind::NotRecognised);
+    let error = error.to_string();
+    assert!(error.contains("fragments of two files are given"), "{error}");
+    assert!(error.contains("other.1_5.fec") && error.contains("tiny.txt.2_5.fec"), "{error}");
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    set.write(from.path(), &[0, 4]);
+    rename("second")(from.path());
+    assert_eq!(set.import(from.path(), to.path()).unwrap().missing, [0, 4]);
+}
+
 #[test]
 fn formats_take_their_codes_alone() {
     for (code, format, part) in [
