@@ -425,6 +425,11 @@ fn data_nodes(code: &Code) -> Result<usize> {
     })
 }
 
+/// Returns the number of bytes of a word of a code.
+fn word(code: &Code) -> u64 {
+    code.symbols().map_or(1, |symbols| u64::from(symbols.field().width()) / 8)
+}
+
 /// Refuses a code whose family is not in `families`.
 fn expect_family(code: &Code, families: &[&str]) -> Result<()> {
     if families.contains(&code.spec().family()) {
