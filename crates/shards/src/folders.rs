@@ -172,10 +172,14 @@ impl Placement {
         };
         (!is_one && self.tolerance < tolerance).then(|| {
             let likely = if code.graph().is_some() { "likely " } else { "" };
+            let some_may = self.losable.as_ref().is_some_and(|sets| !sets.is_empty());
+            let lost = match self.tolerance {
+                0 if some_may => "not every one".to_owned(),
+                _ => self.tolerance_text(),
+            };
             format!(
-                "{} of {} may be lost, although {} tolerates the loss of {likely}any {}: the \
+                "{lost} of {} may be lost, although {} tolerates the loss of {likely}any {}: the \
                  fullest folder, {}, has {}",
-                self.tolerance_text(),
                 counted(self.folders.len(), "folder"),
                 code.spec(),
                 counted(tolerance, "shard"),

@@ -8,6 +8,7 @@ use paritas::erasure::combinations;
 use paritas::lt::{Decoder, Graph, Method, Reception};
 use paritas::{Code, NodeId};
 use paritas_store::error::Result;
+use paritas_store::shown::are;
 use serde::{Deserialize, Serialize};
 
 use paritas_store::object::format::describe;
@@ -101,7 +102,7 @@ pub(crate) fn shortage(graph: &Graph, good: &[usize]) -> String {
     let (blocks, count) = (graph.blocks(), good.len());
     match likely_needed(graph, good) {
         Some(more) => {
-            format!("{count} of {blocks} blocks, and likely {more} more are enough")
+            format!("{count} of {blocks} blocks, and likely {more} more {} enough", are(more))
         }
         None => format!("{count} of {blocks} blocks, and even all are not enough"),
     }

@@ -16,7 +16,7 @@ use paritas_store::object::geometry::{CHECKSUM, Extent, Geometry, Part};
 use paritas_store::object::segment::{LaneFlaw, Segment};
 use paritas_store::place::open_files::{Input, OpenFiles};
 use paritas_store::place::system::allow_open_files;
-use paritas_store::shown::{first_few, shown};
+use paritas_store::shown::{are, first_few, shown};
 
 /// All files of an object.
 #[derive(Debug)]
@@ -269,27 +269,27 @@ impl<'a> Sources<'a> {
         }
         let unread = self.unread_note(segment);
         let verdict = if unread.is_some() { "cannot be read" } else { "is beyond repair" };
-        let (shards, tolerance) = (self.geometry.shards_at(stage), self.geometry.tolerance(stage));
+        let shards = self.geometry.shards_at(stage);
+        let (needed, good) = (shards - self.geometry.tolerance(stage), shards - bad.len());
         let enough = match self.geometry.code().graph() {
             Some(graph) => rateless::shortage(graph, &segment.good_blocks()),
-            None => format!("{} are enough", shards - tolerance),
+            None => format!("{needed} {} enough", are(needed)),
         };
         let message = format!(
-            "{}: segment {number} of {} (bytes {} to {}) {verdict}: {} of {shards} shards are good \
+            "{}: segment {number} of {} (bytes {} to {}) {verdict}: {good} of {shards} shards {} good \
              there, {enough}; {}",
             self.object.label(),
             self.extent.count(),
             bytes.start,
             bytes.end,
-            shards - bad.len(),
+            are(good),
             reasons.join(", ")
         );
         let error = match unread {
             Some(unread) => Error::failed(format!("{message}; it may be in {unread}")),
             None => Error::too_few(message),
         };
-        let good = (shards - bad.len()) as u64;
-        error.at_byte(bytes.start).counting((shards - tolerance) as u64, good)
+        error.at_byte(bytes.start).counting(needed as u64, good as u64)
     }
 
     /// Returns a message about the files that could not be opened, if they could complete the

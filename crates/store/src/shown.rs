@@ -37,11 +37,27 @@ impl fmt::Display for Shown<'_> {
 /// ```
 /// assert_eq!(paritas_store::shown::counted(1_u64, "shard"), "1 shard");
 /// assert_eq!(paritas_store::shown::counted(0_u64, "byte"), "0 bytes");
+/// assert_eq!(paritas_store::shown::counted(2_u64, "copy"), "2 copies");
+/// assert_eq!(paritas_store::shown::counted(2_u64, "day"), "2 days");
 /// ```
 pub fn counted(count: impl TryInto<u64>, thing: &str) -> String {
     let count = count.try_into().unwrap_or(u64::MAX);
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {thing}{plural}")
+    if count == 1 {
+        return format!("1 {thing}");
+    }
+    match thing.strip_suffix('y').filter(|stem| !stem.ends_with(['a', 'e', 'o', 'u'])) {
+        Some(stem) => format!("{count} {stem}ies"),
+        None => format!("{count} {thing}s"),
+    }
+}
+
+/// Returns the verb that follows a count: `is` or `are`.
+///
+/// ```
+/// assert_eq!([0, 1, 2].map(paritas_store::shown::are), ["are", "is", "are"]);
+/// ```
+pub fn are(count: usize) -> &'static str {
+    if count == 1 { "is" } else { "are" }
 }
 
 /// Largest number of things that a message names; further ones are only counted.

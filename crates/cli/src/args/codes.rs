@@ -94,7 +94,7 @@ pub enum CostName {
     Xors,
     /// XORs and copies.
     Total,
-    /// XORs and copies, where an XOR counts as --weight copies.
+    /// XORs and copies at their costs, which `paritas tune` measures.
     Weighted,
     /// Operations and XORs of three packets.
     Ternary,

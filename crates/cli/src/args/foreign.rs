@@ -105,7 +105,7 @@ pub struct Export {
     pub foreign: Foreign,
     /// Bytes of a packet, for jerasure's techniques with packets.
     ///
-    /// Without it, the packet of the object.
+    /// Without it, the packet of the object, or the next larger one that the technique allows.
     #[arg(long, value_name = "BYTES")]
     pub packet: Option<usize>,
     /// The folder for the fragments; created if it does not exist.

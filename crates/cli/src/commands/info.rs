@@ -11,7 +11,7 @@ use crate::commands::many::Worst;
 use crate::commands::protections::Found;
 use crate::commands::shards::{self, Below};
 use crate::commands::{Outcome, protections};
-use crate::output::{self, Output, mode_text, shown, time_entry, time_text};
+use crate::output::{self, Output, counted, mode_text, shown, time_entry, time_text};
 
 /// Reports every object and every protection.
 pub fn run(args: &Info, output: &Output) -> Outcome {
@@ -102,7 +102,7 @@ fn text(object: &Object, placement: &Placement, reception: Option<&ReceptionRepo
     let known = |text: Option<String>| text.unwrap_or_else(|| "unknown".to_owned());
     let mut text = format!(
         "{}\n  object  {}\n  code    {}, {}\n  length  {}\n  \
-         digest  {}\n  layout  {}, packets of {} bytes, {} stripes a block, {} stored",
+         digest  {}\n  layout  {}, packets of {}, {} a block, {} stored",
         object.label(),
         object.id(),
         object.code().spec(),
@@ -111,11 +111,11 @@ fn text(object: &Object, placement: &Placement, reception: Option<&ReceptionRepo
             (object.tolerance(), object.standing_shards()),
             "shards"
         ),
-        known(object.length().map(|length| format!("{length} bytes"))),
+        known(object.length().map(|length| counted(length, "byte"))),
         known(object.digest().map(|digest| digest.to_string())),
         object.layout(),
-        object.packet(),
-        object.stripes(),
+        counted(object.packet(), "byte"),
+        counted(object.stripes(), "stripe"),
         output::bytes(object.stored_bytes())
     );
     text.extend(attributes_note(object).map(|note| format!("\n  file    {note}")));

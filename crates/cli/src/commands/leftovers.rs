@@ -25,46 +25,56 @@ fn text(leftover: &Leftover) -> String {
     let (name, folder) = (shown(name), folders(leftover));
     let clean = format!("`paritas repair --clean {folder}`");
     let [temporary, shards] = ["temporary file", "shard"].map(|thing| counted(files.len(), thing));
+    let is_one = files.len() == 1;
+    let them = if is_one { "it" } else { "them" };
     match state {
         LeftoverState::Unfinished => format!(
             "{name}: {temporary} of {object} in {folder}, not a whole set: the command that wrote \
-             them was interrupted or is still running; if it is not running, {clean} removes them"
+             {them} was interrupted or is still running; if it is not running, {clean} removes {them}"
         ),
         LeftoverState::Copies => format!(
-            "{name}: {temporary} in {folder}, copies of shards of {object} that are there under \
+            "{name}: {temporary} in {folder}, copied from shards of {object} that are there under \
              their own names: a command was interrupted, or still runs; if it does not, {clean} \
-             removes them if the object is intact"
+             removes {them} if the object is intact"
         ),
         LeftoverState::Unnamed => format!(
             "{name}: {object} is whole, in {temporary} in {folder}: an `encode` was interrupted \
              before it gave them their names, and another object has these; {clean} removes the \
              files if that object is intact"
         ),
-        LeftoverState::Nameless => format!(
-            "{name}: {shards} of {object} in {folder} still have temporary names: a command was \
-             interrupted before it gave them theirs; `paritas repair {folder}` does so where no \
-             other file has the name"
-        ),
+        LeftoverState::Nameless => {
+            let names = if is_one { "has a temporary name" } else { "have temporary names" };
+            format!(
+                "{name}: {shards} of {object} in {folder} still {names}: a command was interrupted \
+                 before it renamed {them}; `paritas repair {folder}` does so where no other file \
+                 has the name"
+            )
+        }
         LeftoverState::Replaced { by } => format!(
             "{name}: {shards} of {object} in {folder}: an `encode --force` was interrupted after it \
-             had replaced them by object {by}, which has all its shards; if object {by} is intact, \
-             {clean} removes them"
+             had replaced {them} by object {by}, which has all its shards; if object {by} is \
+             intact, {clean} removes {them}"
         ),
         LeftoverState::SetAside { rival } => {
             let shards = format!("{name}: {shards} of {object} in {folder}");
-            set_aside_text(&shards, &folder, *rival)
+            set_aside_text(&shards, is_one, &folder, *rival)
         }
     }
 }
 
-/// Says what to do about shards in a folder that were set aside for `rival`, if it exists.
-fn set_aside_text(shards: &str, folder: &str, rival: Option<ObjectId>) -> String {
+/// Says what to do about shards in a folder, or the one there, that were set aside for `rival`, if
+/// it exists.
+fn set_aside_text(shards: &str, is_one: bool, folder: &str, rival: Option<ObjectId>) -> String {
+    let (have, back, them) = match is_one {
+        true => ("has", "it its name back", "it"),
+        false => ("have", "them their names back", "them"),
+    };
     let set_aside =
-        format!("{shards} have been set aside by an `encode --force` that was interrupted");
+        format!("{shards} {have} been set aside by an `encode --force` that was interrupted");
     match rival {
         None => format!(
-            "{set_aside}; `paritas repair {folder}` gives them their names back, and \
-             `encode --force` replaces them"
+            "{set_aside}; `paritas repair {folder}` gives {back}, and \
+             `encode --force` replaces {them}"
         ),
         Some(rival) => format!(
             "{set_aside}, for object {rival}, which is not whole; `paritas verify {folder}` tells \

@@ -20,7 +20,7 @@ use crate::args::codes::{CostName, Schedule, Switch};
 use crate::commands::packet_rule::Packets;
 use crate::commands::{Outcome, operations};
 use crate::exit::{Exit, Failure};
-use crate::output::Output;
+use crate::output::{Output, counted};
 
 /// Plans a schedule, and reports.
 pub fn run(args: &Schedule, output: &Output) -> Outcome {
@@ -187,10 +187,14 @@ impl Report<'_> {
         };
         let reads: Vec<String> = plan.reads(code).iter().map(usize::to_string).collect();
         let mut text = format!(
-            "{}: {question}\n  {} ones; {xors} XORs + {copies} copies = {total} in {ops} operations \
-             with {temps} temporaries\n  {ternary} three-input XORs{}\n  packets read of each node: {}\n",
+            "{}: {question}\n  {}; {} + {} = {total} in {} with {}\n  {}{}\n  packets read of each node: {}\n",
             code.spec(),
-            code.ones(),
+            counted(code.ones(), "one"),
+            counted(xors, "XOR"),
+            counted(copies, "copy"),
+            counted(ops, "operation"),
+            counted(temps, "temporary"),
+            counted(ternary, "three-input XOR"),
             executed.unwrap_or_default(),
             reads.join(" ")
         );
@@ -360,7 +364,9 @@ impl Runs {
                 (count, false) => format!("part {} of {count}, side by side: ", number + 1),
             };
             let Cost { xors, ops, temps, .. } = Cost::of(&part.schedule);
-            text.push_str(&format!("  {turn}{ops} operations, {xors} XORs, {temps} temporaries"));
+            let counts = [(ops, "operation"), (xors, "XOR"), (temps, "temporary")];
+            let counts = counts.map(|(count, thing)| counted(count, thing)).join(", ");
+            text.push_str(&format!("  {turn}{counts}"));
             if let Some(Instructions { count, loads, stores, .. }) = &part.instructions {
                 text.push_str(&format!("; {count} instructions, {loads} loads, {stores} stores"));
             }

@@ -87,6 +87,16 @@ fn few_descriptors_suffice() {
         assert!(descriptors < 10 || decode.code == exit::DONE, "{decode}");
     }
     assert!(ends[0] >= 4, "{ends:?}");
+    // Other tools' fragments are opened by turns, too.
+    let [coded, fragments, imported] =
+        ["coded", "fragments", "imported"].map(|name| yard.path().join(name));
+    common::encode(&source, &coded, "zfec:k=30,m=10", &[]);
+    run(args!["export", &coded, "--format", "zfec", "--out", &fragments]).expect(exit::DONE);
+    fs::remove_file(fragments.join("source.07_40.fec")).unwrap();
+    let import = args!["import", &fragments, "--format", "zfec", "--out", &imported];
+    finish(with_descriptors(24, &import)).expect(exit::DONE);
+    let decode = args!["decode", &imported, "--out", "-"];
+    assert!(run(decode).expect(exit::DONE).stdout == content);
     // Writing needs no more descriptors.
     let encode = args!["encode", &source, "--code", "50+10", "--name", "few", "--out", &shards];
     finish(with_descriptors(16, &encode)).expect(exit::DONE);

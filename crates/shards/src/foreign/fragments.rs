@@ -9,6 +9,7 @@ use std::fs::{File, Metadata};
 use std::io::{self, IoSliceMut, Read};
 use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use paritas::{Buffer, Codec, NodeId};
 #[cfg(doc)]
@@ -18,12 +19,16 @@ use paritas_store::shown::shown;
 
 use crate::foreign::layout::{FragmentLayout, FragmentRun};
 use paritas_store::place::attributes::Attributes;
+use paritas_store::place::open_files::OpenFiles;
 use paritas_store::place::positional::read_at;
-use paritas_store::place::system::open_to_read;
+use paritas_store::place::system::allow_open_files;
 
 /// Number of bytes of a fragment that are handled at once, unless a strip is longer: large enough
 /// for an efficient system call, and small enough for the cache.
 const CHUNK: usize = 64 << 10;
+
+/// Number of fragments that are open at once if the system does not allow more.
+const FEW_OPEN: usize = 8;
 
 /// Returns the number of bytes of a fragment that are handled at once: whole strips, as codecs
 /// require.
@@ -35,25 +40,45 @@ pub(crate) fn chunk(codec: &Codec) -> usize {
 #[derive(Debug)]
 pub(crate) struct Fragment {
     path: PathBuf,
-    file: File,
+    /// The files of all fragments, of which this is the one of `number`.
+    files: Arc<OpenFiles>,
+    number: usize,
     before: Metadata,
+    attributes: Attributes,
 }
 
 impl Fragment {
-    /// Opens a file.
-    pub fn open(path: PathBuf) -> Result<Self> {
-        let file = open_to_read(&path).map_err(|error| Error::io("opening", &path, &error))?;
-        let before = file.metadata().map_err(|error| Error::io("reading", &path, &error))?;
-        Ok(Self { path, file, before })
+    /// Opens the files of fragments, by number. If the system does not allow them to be open
+    /// together with as many shards, they are opened by turns.
+    pub fn open_all(paths: Vec<Option<PathBuf>>) -> Result<Vec<Option<Self>>> {
+        let count = paths.len();
+        let most = if allow_open_files(2 * count) < 2 * count { FEW_OPEN } else { count };
+        let files = OpenFiles::reading(most);
+        let open = |(number, path): (usize, Option<PathBuf>)| {
+            path.map(|path| Self::open(&files, number, path)).transpose()
+        };
+        paths.into_iter().enumerate().map(open).collect()
+    }
+
+    fn open(files: &Arc<OpenFiles>, number: usize, path: PathBuf) -> Result<Self> {
+        let look =
+            |file: &File| Ok((file.metadata()?, Attributes::of_open(file).unwrap_or_default()));
+        let seen = files.with(number, &path, look);
+        let (before, attributes) = seen.map_err(|error| Error::io("opening", &path, &error))?;
+        Ok(Self { path, files: Arc::clone(files), number, before, attributes })
     }
 
     /// Returns the file's attributes, as far as the system tells them.
     pub fn attributes(&self) -> Attributes {
-        Attributes::of_open(&self.file).unwrap_or_default()
+        self.attributes
+    }
+
+    fn with_file<R>(&self, act: impl FnOnce(&File) -> io::Result<R>) -> io::Result<R> {
+        self.files.with(self.number, &self.path, act)
     }
 
     fn expect_unchanged(&self) -> io::Result<()> {
-        let now = self.file.metadata()?;
+        let now = self.with_file(File::metadata)?;
         let facts = |of: &Metadata| (of.len(), of.modified().ok());
         match facts(&now) == facts(&self.before) {
             true => Ok(()),
@@ -239,7 +264,8 @@ impl Fragments {
     /// Reads a part of a fragment's payload, and zeros beyond its end.
     fn read(&self, number: usize, start: u64, bytes: &mut [u8]) -> io::Result<()> {
         let Some(fragment) = &self.files[number] else { return Ok(()) };
-        let read = read_at(&fragment.file, &mut [IoSliceMut::new(bytes)], self.header + start)?;
+        let at = self.header + start;
+        let read = fragment.with_file(|file| read_at(file, &mut [IoSliceMut::new(bytes)], at))?;
         bytes[read..].fill(0);
         Ok(())
     }

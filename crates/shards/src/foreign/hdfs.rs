@@ -11,10 +11,11 @@ use std::path::PathBuf;
 
 use paritas::Code;
 use paritas_store::error::{Error, Result};
+use paritas_store::shown::counted;
 
 use crate::foreign::layout::{FragmentLayout, Last};
 use crate::foreign::plain::{lengths, names, numbered};
-use crate::foreign::{ExportPlan, ForeignFormat, Hints, Survey, data_nodes};
+use crate::foreign::{ExportPlan, ForeignFormat, Hints, Survey, data_nodes, unmeant, word};
 
 /// Number of bytes of a cell in HDFS's own policies.
 const CELL: u64 = 1 << 20;
@@ -30,22 +31,40 @@ impl ForeignFormat for Hdfs {
             Some(length) => length,
             None => data_length(&files, k)?,
         };
-        let layout = layout(k, length, hints)?;
+        let layout = layout(&code, k, length, hints)?;
         Ok(Survey { layout, code, name, header: 0, packet: None, files, warning: None })
     }
 
     fn plan(&self, code: &Code, name: &str, length: u64, hints: &Hints) -> Result<ExportPlan> {
-        let layout = layout(data_nodes(code)?, length, hints)?;
+        let layout = layout(code, data_nodes(code)?, length, hints)?;
         Ok(ExportPlan { layout, packet: None, files: names(name, code), others: Vec::new() })
     }
 }
 
-fn layout(k: usize, length: u64, hints: &Hints) -> Result<FragmentLayout> {
+fn layout(code: &Code, k: usize, length: u64, hints: &Hints) -> Result<FragmentLayout> {
     let cell = hints.cell.unwrap_or(CELL);
     if cell == 0 {
         return Err(Error::parameters("a cell must have at least 1 byte; got 0"));
     }
-    Ok(FragmentLayout { k, length, cell, last: Last::Ragged })
+    let word = word(code);
+    if !cell.is_multiple_of(word) {
+        return Err(unmeant(
+            &["cell"],
+            &format!("must be a whole number of words of {}; got {cell}", counted(word, "byte")),
+        ));
+    }
+    let layout = FragmentLayout { k, length, cell, last: Last::Ragged };
+    let parity = layout.parity_length();
+    if !parity.is_multiple_of(word) {
+        return Err(Error::parameters(format!(
+            "parity of HDFS must be a whole number of words of {}, but that of a file of {} has {}; \
+             use a code with w = 8",
+            counted(word, "byte"),
+            counted(length, "byte"),
+            counted(parity, "byte")
+        )));
+    }
+    Ok(layout)
 }
 
 /// Returns the total length of the data fragments, which is the length of the file.

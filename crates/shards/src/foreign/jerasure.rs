@@ -110,8 +110,8 @@ impl Technique {
             return Ok(());
         }
         let name = self.name;
-        let unit = if self.takes_longs { "a multiple of 8" } else { "at least 1" };
-        Err(Error::parameters(format!("{name}: a packet must be {unit} bytes; got {packet}")))
+        let bytes = if self.takes_longs { "a multiple of 8 bytes" } else { "at least 1 byte" };
+        Err(Error::parameters(format!("{name}: a packet must be {bytes}; got {packet}")))
     }
 }
 
@@ -239,6 +239,13 @@ impl ForeignFormat for Jerasure {
             Some((number, path.clone()))
         });
         let files = by_number(n, numbered)?;
+        if files.iter().all(Option::is_none) {
+            let (first, last) = (shown(&names[0]), shown(&names[n - 1]));
+            return Err(Error::not_recognised(format!(
+                "{} describes {first} to {last}, but none of these is given",
+                shown(path)
+            )));
+        }
         let cell = cell(&meta, lengths(&files)?.into_iter().flatten().next());
         if !cell.is_multiple_of(meta.strips.bytes()) {
             let strip = meta.strips.bytes();
@@ -280,6 +287,11 @@ impl ForeignFormat for Jerasure {
             files: files.collect(),
             others: vec![(format!("{}{META}", stem(name)), meta.into_bytes())],
         })
+    }
+
+    fn legal_packet(&self, code: &Code, packet: usize) -> usize {
+        let takes_longs = Technique::of(code).is_ok_and(|technique| technique.takes_longs);
+        if takes_longs { packet.next_multiple_of(LONG as usize) } else { packet }
     }
 }
 

@@ -40,7 +40,6 @@ use crate::foreign::spread::FragmentFiles;
 use crate::object::Object;
 use crate::recognise::recognise;
 use paritas_store::place::attributes::{Access, Attributes};
-use paritas_store::place::system::allow_open_files;
 use paritas_store::setters;
 use paritas_store::staging::{NewFile, Replace, StagedFile, commit};
 
@@ -87,7 +86,8 @@ pub struct Hints {
     pub length: Option<u64>,
     /// Number of bytes of a cell.
     pub cell: Option<u64>,
-    /// Number of bytes of a packet. If it is absent, exporting takes the packet size of the object.
+    /// Number of bytes of a packet. If it is absent, exporting takes the packet size of the object,
+    /// or the next larger one that the format allows.
     pub packet: Option<usize>,
 }
 
@@ -148,6 +148,11 @@ trait ForeignFormat: Sync {
 
     /// Plans how a file of that name and length is stored.
     fn plan(&self, code: &Code, name: &str, length: u64, hints: &Hints) -> Result<ExportPlan>;
+
+    /// Rounds a number of bytes of a packet up to one that the format allows for a code.
+    fn legal_packet(&self, _: &Code, packet: usize) -> usize {
+        packet
+    }
 }
 
 /// Fragments that were found.
@@ -207,9 +212,7 @@ pub fn import(
     refuse_shards(&files)?;
     let survey = format.foreign().survey(&files, hints)?;
     hints.expect_agreement(&survey)?;
-    allow_open_files(survey.files.len());
-    let files = survey.files.into_iter().map(|path| path.map(Fragment::open).transpose());
-    let files = files.collect::<Result<Vec<_>>>()?;
+    let files = Fragment::open_all(survey.files)?;
     let attributes = Attributes::common(files.iter().flatten().map(Fragment::attributes));
     let codec = codec(&survey.code, survey.packet)?;
     let fragments = Fragments::new(codec, survey.layout, survey.header, files)?;
@@ -332,8 +335,10 @@ pub fn export(job: &ExportJob, object: &Object, progress: Progress<'_>) -> Resul
         Error::too_few(format!("{}: no readable shard states the object's length", shown(name)))
     })?;
     job.hints.expect_meant_for(job.format)?;
-    let hints = job.hints.clone().packet(job.hints.packet.unwrap_or(object.packet()));
-    let plan = job.format.foreign().plan(object.code(), name, length, &hints)?;
+    let format = job.format.foreign();
+    let usual = || format.legal_packet(object.code(), object.packet());
+    let hints = job.hints.clone().packet(job.hints.packet.unwrap_or_else(usual));
+    let plan = format.plan(object.code(), name, length, &hints)?;
     if job.hints.packet.is_some() && plan.packet.is_none() {
         return Err(unmeant(&["packet"], "is for Jerasure's techniques that compute with packets"));
     }
@@ -418,6 +423,11 @@ fn data_nodes(code: &Code) -> Result<usize> {
             code.spec()
         ))
     })
+}
+
+/// Returns the number of bytes of a word of a code.
+fn word(code: &Code) -> u64 {
+    code.symbols().map_or(1, |symbols| u64::from(symbols.field().width()) / 8)
 }
 
 /// Refuses a code whose family is not in `families`.

@@ -15,7 +15,7 @@ use paritas_store::error::{Error, Result};
 use crate::foreign::layout::{FragmentLayout, Last};
 use crate::foreign::{
     ExportPlan, ForeignFormat, Hints, Survey, by_number, data_nodes, expect_family, file_name,
-    not_recognised,
+    not_recognised, word,
 };
 
 pub(super) struct Plain {
@@ -52,7 +52,7 @@ impl ForeignFormat for Plain {
         self.expect_family(code)?;
         let k = data_nodes(code)?;
         // Every fragment is a whole number of words.
-        let word = code.symbols().map_or(1, |symbols| u64::from(symbols.field().width()) / 8);
+        let word = word(code);
         let cell = length.div_ceil(k as u64).next_multiple_of(word).max(word);
         let layout = FragmentLayout { k, length, cell, last: Last::Even(cell) };
         Ok(ExportPlan { layout, packet: None, files: names(name, code), others: Vec::new() })

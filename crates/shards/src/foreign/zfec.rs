@@ -109,6 +109,7 @@ impl ForeignFormat for Zfec {
             let why = format!("its header and that of {} are of different files", shown(path));
             return Err(not_recognised(&files[other], &why));
         }
+        expect_one_file(files)?;
         let ZfecHeader { n, k, padding, .. } = first;
         let header = first.length() as u64;
         let bytes = path.metadata().map_err(|error| Error::io("reading", path, &error))?.len();
@@ -139,6 +140,34 @@ impl ForeignFormat for Zfec {
 
 fn layout(k: u32, length: u64) -> FragmentLayout {
     FragmentLayout { k: k as usize, length, cell: CELL, last: Last::Even(1) }
+}
+
+/// Refuses shares whose names are of different files. Their headers may be equal, and shares that
+/// were renamed are told by these alone.
+fn expect_one_file(files: &[PathBuf]) -> Result<()> {
+    let mut named = files.iter().filter_map(|path| Some((path, named_prefix(path)?)));
+    let Some((first, prefix)) = named.next() else { return Ok(()) };
+    match named.find(|&(_, other)| other != prefix) {
+        None => Ok(()),
+        Some((other, _)) => {
+            let first = shown(first);
+            let why = format!(
+                "fragments of two files are given, since {first} has another name; give those of \
+                 one file"
+            );
+            Err(not_recognised(other, &why))
+        }
+    }
+}
+
+/// Returns the name of the file in the name of a share, if that ends as zfec ends it:
+/// `.<i>_<n>.fec`.
+fn named_prefix(path: &Path) -> Option<&[u8]> {
+    let stem = path.file_name()?.as_encoded_bytes().strip_suffix(b".fec")?;
+    let dot = stem.iter().rposition(|&byte| byte == b'.')?;
+    let numbers: Vec<&[u8]> = stem[dot + 1..].split(|&byte| byte == b'_').collect();
+    let is_number = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
+    (numbers.len() == 2 && numbers.into_iter().all(is_number)).then_some(&stem[..dot])
 }
 
 /// Returns a share's name without the suffix that zfec adds.
@@ -185,6 +214,21 @@ mod tests {
                 bytes.resize(HEADER, 0xFF);
                 assert_eq!(ZfecHeader::parse(bytes.try_into().unwrap()), Some(header));
             }
+        }
+    }
+
+    #[test]
+    fn names_of_shares_tell_the_file() {
+        for (name, prefix) in [
+            ("a/b.tar.07_40.fec", Some("b.tar")),
+            (".0_3.fec", Some("")),
+            ("b.0_3.fec.old", None),
+            ("b.0_3", None),
+            ("b.0_3_4.fec", None),
+            ("b._3.fec", None),
+            ("b.fec", None),
+        ] {
+            assert_eq!(named_prefix(Path::new(name)), prefix.map(str::as_bytes), "{name}");
         }
     }
 

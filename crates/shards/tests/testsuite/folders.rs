@@ -146,10 +146,23 @@ fn encoding_warns_of_several_folders_only() {
     let three = warnings("4+2", &disks[..3]);
     assert!(three[0].contains("any 1 of 3 folders may be lost"), "{three:?}");
     assert!(three[0].contains("tolerates the loss of any 2 shards"), "{three:?}");
-    // With this LT code, no folder may be lost.
+    // With this LT code, not every folder may be lost.
     let lt = warnings("lt:k=8,n=14,nodes=7", &disks[..2]);
-    assert!(lt[0].contains("none of 2 folders") && lt[0].contains("loss of likely any"), "{lt:?}");
+    assert!(lt[0].contains(" of 2 folders") && lt[0].contains("loss of likely any"), "{lt:?}");
     assert_eq!(warnings("lt:k=8,n=32,nodes=8", &disks[..2]), Vec::<String>::new());
+}
+
+/// The warning agrees with the report, which lists the folders that may be lost.
+#[test]
+fn a_warning_of_a_bad_spread_leaves_out_what_may_be_lost() {
+    let (_root, disks) = disks(2);
+    let paths = put(&job_to("4+2", &disks[..1]), &content(1000)).shards;
+    arrange(&paths, &disks, &[&[0, 1, 2, 3], &[4]]);
+    fs::remove_file(&paths[5]).unwrap();
+    let report = mended(&disks);
+    assert_eq!(report.placement.losable, Some(vec![vec![1]]));
+    let expected = "not every one of 2 folders may be lost, although";
+    assert!(report.warnings[0].starts_with(expected), "{:?}", report.warnings);
 }
 
 fn mended(disks: &[PathBuf]) -> RepairReport {

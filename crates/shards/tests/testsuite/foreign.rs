@@ -210,6 +210,47 @@ fn cells_of_hdfs_come_back() {
     }
 }
 
+/// Parity is computed from whole words, so cells that cut words would give wrong bytes.
+#[test]
+fn cells_of_hdfs_are_whole_words() {
+    let code = "reed-solomon:k=3,m=2,w=16";
+    for (length, cell, part) in [
+        (100, 7, Some("`cell` must be a whole number of words of 2 bytes; got 7")),
+        (95, 6, Some("words of 2 bytes, but that of a file of 95 bytes has 35 bytes;")),
+        (1, 1 << 20, Some("but that of a file of 1 byte has 1 byte;")),
+        (107, 6, None),
+        (100, 10, None),
+    ] {
+        let (shards, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let job = EncodeJob::new(Code::new(&spec(code)).unwrap(), "n", vec![shards.path().into()]);
+        encode(&job, &content(length)[..], &|_| {}).unwrap();
+        let hints = Hints::default().code(spec(code)).length(length as u64).cell(cell);
+        let mut set = Set {
+            format: Format::Hdfs,
+            hints,
+            fragments: (0..5).map(|number| (format!("n.{number}"), vec![0; 36])).collect(),
+            others: Vec::new(),
+            content: content(length),
+            name: "n".into(),
+            k: 3,
+        };
+        let exported = set.export(shards.path(), out.path());
+        let Some(part) = part else {
+            set.fragments.clear();
+            for path in exported.unwrap() {
+                let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+                set.fragments.push((name, fs::read(path).unwrap()));
+            }
+            set.expect_round_trip();
+            continue;
+        };
+        for error in [exported.unwrap_err(), refused(&set, &[], |_| {})] {
+            assert_eq!(error.kind(), ErrorKind::Parameters);
+            assert!(error.to_string().contains(part), "{error}");
+        }
+    }
+}
+
 /// In one buffer, as `export` writes it; and in several buffers with other padding, as the encoder
 /// writes them.
 #[test]
@@ -395,6 +436,27 @@ fn what_is_no_fragment_is_refused() {
     let remove = |folder: &Path| fs::remove_file(folder.join("a_meta.txt")).unwrap();
     assert_eq!(refused(&set, &[], remove).kind(), ErrorKind::NotRecognised);
     assert_eq!(refused(&set, &[], stray("a_meta.txt", b"?")).kind(), ErrorKind::NotRecognised);
+}
+
+/// Shares of two files may have equal headers. Their names tell them apart, unless they were
+/// renamed.
+#[test]
+fn shares_of_two_files_are_not_mixed() {
+    let set = zfec("tiny.txt", 10, 3);
+    let rename = |to: &'static str| {
+        move |folder: &Path| {
+            fs::rename(folder.join("tiny.txt.1_5.fec"), folder.join(to)).unwrap();
+        }
+    };
+    let error = refused(&set, &[0, 4], rename("other.1_5.fec"));
+    assert_eq!(error.kind(), ErrorKind::NotRecognised);
+    let error = error.to_string();
+    assert!(error.contains("fragments of two files are given"), "{error}");
+    assert!(error.contains("other.1_5.fec") && error.contains("tiny.txt.2_5.fec"), "{error}");
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    set.write(from.path(), &[0, 4]);
+    rename("second")(from.path());
+    assert_eq!(set.import(from.path(), to.path()).unwrap().missing, [0, 4]);
 }
 
 #[test]

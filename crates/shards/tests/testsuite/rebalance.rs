@@ -64,7 +64,7 @@ fn nothing_moves_without_need() {
     fs::rename(&shards[0], disks[1].join("object.0of6.paritas")).unwrap();
     let report = level(&disks).unwrap();
     assert_eq!((report.moved.len(), counts(&disks)), (0, vec![2, 4]));
-    assert!(report.warnings[0].contains("none of 2 folders"), "{:?}", report.warnings);
+    assert!(report.warnings[0].contains("not every one of 2 folders"), "{:?}", report.warnings);
 }
 
 /// A folder with other content is used if it is named.

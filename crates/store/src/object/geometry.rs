@@ -15,6 +15,7 @@ use std::ops::Range;
 
 use crate::error::{Error, Result};
 use crate::memory::by_default;
+use crate::shown::counted;
 use paritas::code::{CellId, CellSet, Reads};
 use paritas::erasure::Losses;
 use paritas::{Code, CodecOptions, DEFAULT_PACKET, LaneCodec};
@@ -117,8 +118,11 @@ impl Geometry {
         let segment = stripe.saturating_mul(stripes);
         if stripes == 0 || segment > MAX_SEGMENT {
             return Err(Error::parameters(format!(
-                "a segment must have 1 to {MAX_SEGMENT} bytes; got {segment} ({stripes} stripes of \
-                 {stripe} bytes, of {spec} with packets of {packet} bytes); use shorter packets"
+                "a segment must have 1 to {MAX_SEGMENT} bytes; got {segment} ({} of {}, of {spec} \
+                 with packets of {}); use shorter packets",
+                counted(stripes, "stripe"),
+                counted(stripe, "byte"),
+                counted(packet, "byte")
             )));
         }
         Ok(Self { codec, buffers, parts, stripes })

@@ -17,6 +17,7 @@ use futures::stream::{self, BoxStream, FuturesUnordered, StreamExt};
 use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::object::layout::ObjectLayout;
 use paritas_store::object::segment::Segment;
+use paritas_store::shown::are;
 use tokio::time::Instant;
 
 use crate::outside::block;
@@ -507,7 +508,10 @@ impl Receiver {
         let enough = match code.graph() {
             // Which blocks are enough depends on the graph.
             Some(_) => "which are not enough".to_owned(),
-            None => format!("{} are enough", shards.saturating_sub(code.tolerance_at(1))),
+            None => {
+                let needed = shards.saturating_sub(code.tolerance_at(1));
+                format!("{needed} {} enough", are(needed))
+            }
         };
         let flaws = self.flaws();
         let flaws: Vec<String> = flaws

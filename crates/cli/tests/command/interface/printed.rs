@@ -105,6 +105,25 @@ fn one_shard_is_no_shards() {
     assert!(refusal.contains("1 shard file of that name"), "{refusal}");
 }
 
+#[test]
+fn one_byte_is_no_bytes() {
+    let yard = Yard::new(1);
+    let code = ["--code", "rdp:k=1", "--packet", "1"];
+    run(args!["encode", yard.path("object"), "--out", yard.shards(); &code]).expect(exit::DONE);
+    let info = run(args!["info", yard.shards()]).expect(exit::DONE).text();
+    assert!(info.contains("length  1 byte\n") && info.contains(", packets of 1 byte, "), "{info}");
+    let schedule = run(["schedule", "xcode:n=3"]).expect(exit::DONE).text();
+    let counts = "0 XORs + 6 copies = 6 in 6 operations with 0 temporaries";
+    assert!(schedule.contains(counts), "{schedule}");
+}
+
+/// `bench` has no --weight; what it says of --cost is shared with `schedule`, which has one.
+#[test]
+fn bench_mentions_no_weight() {
+    let help = |command| run([command, "--help"]).expect(exit::DONE).text();
+    assert!(!help("bench").contains("--weight") && help("schedule").contains("--weight"));
+}
+
 /// Returns the commands that the help lists, group by group.
 fn commands(help: &str) -> Vec<String> {
     let lines = help.lines().skip_while(|line| !line.starts_with("Usage:"));
@@ -140,6 +159,25 @@ fn completions_and_man_pages_are_made() {
         assert!(page.contains("Example"), "no example in the man page of {command}");
     }
     assert!(String::from_utf8_lossy(&pages[OsStr::new("paritas.1")]).contains("Exit codes"));
+}
+
+/// A page that cannot be written is named, and no page changes.
+#[test]
+fn man_pages_are_whole_or_as_they_were() {
+    let yard = tempfile::tempdir().unwrap();
+    let (new, old) = (yard.path().join("new"), yard.path().join("old"));
+    fs::create_dir(&old).unwrap();
+    fs::write(old.join("paritas.1"), "an older page").unwrap();
+    let before = snapshot(&old);
+    for folder in [&new, &old] {
+        let limited = common::paritas_after("ulimit -f 1", &args!["man", folder]);
+        let run = finish(limited).expect(exit::IO);
+        assert!(run.stderr.contains("/paritas-") && run.stderr.contains(".1: "), "{run}");
+    }
+    assert!(!new.exists());
+    assert_eq!(snapshot(&old), before);
+    run(args!["man", &old]).expect(exit::DONE);
+    assert_ne!(fs::read(old.join("paritas.1")).unwrap(), b"an older page");
 }
 
 #[test]

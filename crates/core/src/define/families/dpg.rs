@@ -127,7 +127,7 @@ mod tests {
             ("dpg:k=6,m=0,m2=4", "at least 1; got k = 6 and m = 0"),
             ("dpg:k=0,m=1,m2=2", "at least 1; got k = 0 and m = 1"),
             ("dpg:k=9223372036854775807,m=1,m2=2", "= over 18446744073709551615 bits"),
-            ("dpg:k=6,m=2,m2=4,interleave=some", "none, first, all"),
+            ("dpg:k=6,m=2,m2=4,interleave=some", "must be none, first or all; got some"),
             ("dpg:k=6,m=2,m2=4,w=3", "use w = 4"),
             ("dpg:k=6,m=2,m2=4,bar=cauchy", "no parameter bar"),
             ("dpg:k=6,m=2,m2=4,base=couchy", "couchy"),

@@ -64,7 +64,7 @@ impl Raid6Shape {
             Some("words") | None => SymbolLayout::Words,
             Some("packets") => SymbolLayout::Packets,
             Some(other) => {
-                let message = format!("{spec}: layout={other}, but there are words and packets");
+                let message = format!("{spec}: layout must be words or packets; got {other}");
                 return Err(Error::spec(message));
             }
         };
@@ -178,7 +178,7 @@ mod tests {
             ("raid6:k=8,w=3,layout=packets", "got 8; or use w = 4"),
             ("raid6:k=8,w=4", "got 4, for which use layout=packets"),
             ("raid6:k=8,w=33,layout=packets", "w must be from 1 to 32; got 33"),
-            ("raid6:k=8,layout=bytes", "there are words and packets"),
+            ("raid6:k=8,layout=bytes", "layout must be words or packets; got bytes"),
             ("raid6:k=4294967295,w=32,layout=packets", "more than"),
             ("raid6:k=8,m=2", "no parameter m"),
         ] {

@@ -36,8 +36,9 @@ fn define(spec: &Spec) -> Result<Code> {
     let nearest = array::primes().min_by_key(|p| p.abs_diff(n)).unwrap_or(3);
     Err(Error::parameters(format!(
         "{spec}: n must be an odd prime up to 257; the nearest is n = {nearest}, with data worth {} \
-         nodes",
-        nearest - 2
+         node{}",
+        nearest - 2,
+        if nearest == 3 { "" } else { "s" }
     )))
 }
 
@@ -89,7 +90,7 @@ mod tests {
     fn refusals_say_what_is_legal() {
         for (spec, part) in [
             ("xcode:n=9", "the nearest is n = 7, with data worth 5 nodes"),
-            ("xcode:n=2", "the nearest is n = 3"),
+            ("xcode:n=2", "the nearest is n = 3, with data worth 1 node"),
             ("xcode:n=18446744073709551557", "the nearest is n = 257"),
             ("xcode:k=5", "no parameter k; it takes n"),
             ("xcode", "n is missing"),

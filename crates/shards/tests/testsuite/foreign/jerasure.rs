@@ -223,6 +223,30 @@ fn fragments_come_back_as_they_were() {
     }
 }
 
+/// An object may have packets that a technique does not allow. The next larger packet is taken.
+#[test]
+fn packets_become_whole_longs() {
+    for (made, length, packet) in [
+        (shape("liberation", 4, 2, 5, 8), 20, 4),
+        (shape("blaum_roth", 4, 2, 6, 16), 3000, 12),
+        (shape("liber8tion", 7, 2, 8, 8), 5, 1),
+        (shape("cauchy_good", 4, 2, 3, 12), 1000, 12),
+    ] {
+        let (shards, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let code = Code::new(&made.spec().parse().unwrap()).unwrap();
+        let object = EncodeJob::new(code, "a.tar.gz", vec![shards.path().to_owned()]);
+        let content = fill(0, length);
+        encode(&object.packet(packet), &content[..], &|_| {}).unwrap();
+        let inventory = scan(&[shards.path().to_owned()]);
+        export(&job(to.path(), None), &inventory.objects[0], &|_| {}).unwrap();
+        for (index, fragment) in made.fragments(&content).iter().enumerate() {
+            let found = fs::read(to.path().join(made.name(index))).unwrap();
+            assert!(&found == fragment, "{made:?}: {index}");
+        }
+        made.expect_import(to.path(), &content);
+    }
+}
+
 #[test]
 fn what_does_not_fit_is_refused() {
     let shape = shape("liberation", 4, 2, 5, 8);
@@ -248,6 +272,21 @@ fn what_does_not_fit_is_refused() {
         assert!(error.to_string().contains(part), "{error}");
         assert_eq!(fs::read_dir(to.path()).unwrap().count(), 0);
     }
+}
+
+/// Fragments that were renamed are not those that the description names.
+#[test]
+fn a_description_of_other_names_is_told() {
+    let shape = shape("cauchy_good", 4, 2, 3, 12);
+    let folder = tempfile::tempdir().unwrap();
+    shape.write(folder.path(), &shape.fragments(&[1; 999]), 999, 0);
+    let path = folder.path().join("a_meta.txt");
+    let meta = fs::read_to_string(&path).unwrap().replace("a.tar.gz", "/home/other.tar");
+    fs::write(&path, meta).unwrap();
+    let error = shape.import(folder.path(), &[]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotRecognised);
+    let told = "/a_meta.txt describes other_k1.tar to other_m2.tar, but none of these is given";
+    assert!(error.to_string().contains(told), "{error}");
 }
 
 /// The oracle program.

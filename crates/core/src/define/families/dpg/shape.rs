@@ -38,8 +38,8 @@ impl Interleave {
     pub(super) fn read(spec: &Spec) -> Result<Self> {
         let name = spec.text("interleave").unwrap_or(Self::None.name());
         Self::ALL.into_iter().find(|interleave| interleave.name() == name).ok_or_else(|| {
-            let names = Self::ALL.map(Self::name).join(", ");
-            Error::spec(format!("{spec}: interleave={name}; there are {names}"))
+            let [none, first, all] = Self::ALL.map(Self::name);
+            Error::spec(format!("{spec}: interleave must be {none}, {first} or {all}; got {name}"))
         })
     }
 }
