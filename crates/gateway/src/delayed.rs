@@ -23,14 +23,14 @@ const PAUSE: Duration = Duration::from_secs(5);
 const DECLARATION: &str = r#"<?xml version="1.0" encoding="UTF-8"?>"#;
 
 /// An answer, or why there is none.
-type Answered = Result<Response<Body>, HttpError>;
+type TaskAnswer = Result<Response<Body>, HttpError>;
 
 /// Returns the answer of the task if it comes soon, or one that begins now and ends with the
 /// document of the task's answer. The task goes on if this is dropped.
 ///
 /// # Errors
 /// If the task has no answer.
-pub async fn soon(mut task: JoinHandle<Answered>) -> Answered {
+pub async fn soon(mut task: JoinHandle<TaskAnswer>) -> TaskAnswer {
     match timeout(SOON, &mut task).await {
         Ok(answered) => joined(answered),
         Err(_) => Ok(begun(task)),
@@ -41,34 +41,34 @@ pub async fn soon(mut task: JoinHandle<Answered>) -> Answered {
 ///
 /// # Errors
 /// If it has no answer.
-pub fn joined(answered: Result<Answered, JoinError>) -> Answered {
+pub fn joined(answered: Result<TaskAnswer, JoinError>) -> TaskAnswer {
     answered.unwrap_or_else(|error| Err(HttpError::new(error.into())))
 }
 
 /// Returns an answer that waits for the task with white space.
-fn begun(task: JoinHandle<Answered>) -> Response<Body> {
+fn begun(task: JoinHandle<TaskAnswer>) -> Response<Body> {
     /// What comes next.
-    enum Next {
-        Declaration(JoinHandle<Answered>),
-        Rest(JoinHandle<Answered>),
+    enum AnswerPart {
+        Declaration(JoinHandle<TaskAnswer>),
+        Rest(JoinHandle<TaskAnswer>),
         End,
     }
-    let step = async |next: Next| match next {
-        Next::Declaration(task) => Some((Ok(DECLARATION.into()), Next::Rest(task))),
-        Next::Rest(mut task) => match timeout(PAUSE, &mut task).await {
-            Err(_) => Some((Ok(" ".into()), Next::Rest(task))),
-            Ok(answered) => Some((rest_of(joined(answered)), Next::End)),
+    let step = async |next: AnswerPart| match next {
+        AnswerPart::Declaration(task) => Some((Ok(DECLARATION.into()), AnswerPart::Rest(task))),
+        AnswerPart::Rest(mut task) => match timeout(PAUSE, &mut task).await {
+            Err(_) => Some((Ok(" ".into()), AnswerPart::Rest(task))),
+            Ok(answered) => Some((rest_of(joined(answered)), AnswerPart::End)),
         },
-        Next::End => None,
+        AnswerPart::End => None,
     };
-    let parts = unfold(Next::Declaration(task), step);
+    let parts = unfold(AnswerPart::Declaration(task), step);
     let mut answer = Response::new(Body::from(StreamingBlob::wrap(parts)));
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/xml"));
     answer
 }
 
 /// Returns the document of an answer, without the declaration that has been sent already.
-fn rest_of(answered: Answered) -> std::io::Result<hyper::body::Bytes> {
+fn rest_of(answered: TaskAnswer) -> std::io::Result<hyper::body::Bytes> {
     let answer = answered.map_err(|error| std::io::Error::other(s3s::StdError::from(error)))?;
     let document = answer.body().bytes();
     let document = document.ok_or_else(|| std::io::Error::other("the answer is no document"))?;

@@ -67,7 +67,7 @@ impl<'p> ChangeTimes<'p> {
         self.has_its_time(entry, changed) == Some(false)
     }
 
-    /// Whether the file at a path has, at this moment, the time `modified`, and nothing says that it
+    /// Whether the file at a path has the time `modified` at this moment, and nothing says that it
     /// was touched since it was protected as `entry`.
     pub fn is_untouched(&self, entry: &ProtectedEntry, modified: Timestamp, path: &Path) -> bool {
         let found = std::fs::symlink_metadata(path).ok();

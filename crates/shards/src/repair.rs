@@ -98,9 +98,10 @@ pub struct RepairedShard {
     pub was: ShardState,
 }
 
-/// Verifies an object, and writes every shard that is not intact. Shards that could not be opened
-/// stay as they are; [`RepairReport::before`] shows them as [`ShardState::Unreadable`]. `progress`
-/// gets the number of the object's bytes twice: as they are verified, and as they are written. With
+/// Verifies an object, and writes every shard that is not intact, and damaged files of intact ones
+/// if more folders may be lost then. Shards that could not be opened stay as they are;
+/// [`RepairReport::before`] shows them as [`ShardState::Unreadable`]. `progress` gets the number of
+/// the object's bytes twice: as they are verified, and as they are written. With
 /// [`RepairJob::fewest_reads`], a shard that is the only missing thing is written at once, from
 /// lanes that are intact, and nothing else is read.
 ///
@@ -118,19 +119,7 @@ pub fn repair(object: &Object, job: &RepairJob, progress: Progress<'_>) -> Resul
     }
     let before = verify(object, job.threads, progress)?;
     expect_right(&before)?;
-    let states = before.shards.iter().map(|shard| shard.state).enumerate();
-    let is_bad = |&(_, state): &(usize, ShardState)| {
-        matches!(state, ShardState::Damaged | ShardState::Missing)
-    };
-    let (mut bad, mut was): (Vec<usize>, Vec<ShardState>) = states.filter(is_bad).unzip();
-    let targets = Targets::new(object, job.to.as_slice());
-    let copies = before.useful_copies(object);
-    let in_place = copies.iter().map(|&(part, path)| targets.in_place(part, path));
-    let in_place: Vec<(PathBuf, Replace)> = in_place.collect::<Result<_>>()?;
-    let mut targets = targets.choose(&bad)?;
-    targets.extend(in_place);
-    bad.extend(copies.iter().map(|(part, _)| part));
-    was.extend(copies.iter().map(|_| ShardState::Damaged));
+    let (bad, was, targets) = to_write(object, job, &before)?;
     let written = bad.iter().zip(was).zip(&targets);
     let written =
         written.map(|((&part, was), (path, _))| RepairedShard::new(object, part, path, was));
@@ -152,6 +141,29 @@ pub fn repair(object: &Object, job: &RepairJob, progress: Progress<'_>) -> Resul
         before: Some(before),
         placement,
     })
+}
+
+/// Returns the parts that are written, the state of a file of each before, and the path of each:
+/// parts that are damaged or missing, and damaged copies without which fewer folders may be lost.
+fn to_write(
+    object: &Object,
+    job: &RepairJob,
+    before: &VerifyReport,
+) -> Result<(Vec<usize>, Vec<ShardState>, Vec<(PathBuf, Replace)>)> {
+    let states = before.shards.iter().map(|shard| shard.state).enumerate();
+    let is_bad = |&(_, state): &(usize, ShardState)| {
+        matches!(state, ShardState::Damaged | ShardState::Missing)
+    };
+    let (mut bad, mut was): (Vec<usize>, Vec<ShardState>) = states.filter(is_bad).unzip();
+    let targets = Targets::new(object, job.to.as_slice());
+    let copies = before.useful_copies(object);
+    let in_place = copies.iter().map(|&(part, path)| targets.in_place(part, path));
+    let in_place: Vec<(PathBuf, Replace)> = in_place.collect::<Result<_>>()?;
+    let mut targets = targets.choose(&bad)?;
+    targets.extend(in_place);
+    bad.extend(copies.iter().map(|(part, _)| part));
+    was.extend(copies.iter().map(|_| ShardState::Damaged));
+    Ok((bad, was, targets))
 }
 
 /// The result of an attempt to repair from the fewest bytes.

@@ -41,8 +41,8 @@ impl VolumeStatus {
     }
 
     /// Returns how many more nodes that are not drained must become usable before puts and removals
-    /// can succeed. Readers may need fewer nodes: with three nodes of which any two may be lost, one
-    /// is enough to read, and all three are needed to write.
+    /// can succeed. Readers may need fewer nodes: if any two of three nodes may be lost, one is
+    /// enough to read, and all three are needed to write.
     pub fn lacking_for_puts(&self) -> usize {
         let serve = |node: &&NodeStatus| node.problem.is_none() && !node.is_drained;
         self.to_write.saturating_sub(self.nodes.iter().filter(serve).count())

@@ -42,14 +42,11 @@ fn text(leftover: &Leftover) -> String {
              before it gave them their names, and another object has these; {clean} removes the \
              files if that object is intact"
         ),
-        LeftoverState::Nameless => {
-            let names = if is_one { "has a temporary name" } else { "have temporary names" };
-            format!(
-                "{name}: {shards} of {object} in {folder} still {names}: a command was interrupted \
-                 before it renamed {them}; `paritas repair {folder}` does so where no other file \
-                 has the name"
-            )
-        }
+        LeftoverState::Nameless => format!(
+            "{name}: {shards} of {object} in {folder} still {}: a command was interrupted before \
+             it renamed {them}; `paritas repair {folder}` does so where no other file has the name",
+            if is_one { "has a temporary name" } else { "have temporary names" }
+        ),
         LeftoverState::Replaced { by } => format!(
             "{name}: {shards} of {object} in {folder}: an `encode --force` was interrupted after it \
              had replaced {them} by object {by}, which has all its shards; if object {by} is \

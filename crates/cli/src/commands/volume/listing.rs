@@ -205,26 +205,25 @@ fn status_line(status: &VolumeStatus) -> VolumeStatusLine {
     }
 }
 
+/// Describes a node in a line of its own.
+fn node_text(node: &NodeStatus) -> String {
+    let state = node.problem.as_deref().unwrap_or("ready");
+    let drained = if node.is_drained { ", drained" } else { "" };
+    let domain = match node.domain == node.name {
+        true => String::new(),
+        false => format!(" (domain {})", node.domain),
+    };
+    let free = node.free_bytes.map(|free| format!(", {} free", output::bytes(free)));
+    let free = free.unwrap_or_default();
+    let answered = match node.problem {
+        None => format!(", answers in {:.1} ms", 1000.0 * node.answered_in.as_secs_f64()),
+        Some(_) => String::new(),
+    };
+    format!("\n  {}{domain}: {state}{drained}{free}{answered}", node.name)
+}
+
 fn status_text(volume: &Volume, status: &VolumeStatus) -> String {
-    let nodes: String = status
-        .nodes
-        .iter()
-        .map(|node| {
-            let state = node.problem.as_deref().unwrap_or("ready");
-            let drained = if node.is_drained { ", drained" } else { "" };
-            let domain = match node.domain == node.name {
-                true => String::new(),
-                false => format!(" (domain {})", node.domain),
-            };
-            let free = node.free_bytes.map(|free| format!(", {} free", output::bytes(free)));
-            let free = free.unwrap_or_default();
-            let answered = match node.problem {
-                None => format!(", answers in {:.1} ms", 1000.0 * node.answered_in.as_secs_f64()),
-                Some(_) => String::new(),
-            };
-            format!("\n  {}{domain}: {state}{drained}{free}{answered}", node.name)
-        })
-        .collect();
+    let nodes: String = status.nodes.iter().map(node_text).collect();
     let now = match status.useless() {
         0 => String::new(),
         useless if useless > status.tolerance => {
