@@ -119,7 +119,7 @@ pub fn repair(object: &Object, job: &RepairJob, progress: Progress<'_>) -> Resul
     }
     let before = verify(object, job.threads, progress)?;
     expect_right(&before)?;
-    let (bad, was, targets) = to_write(object, job, &before)?;
+    let WrittenParts { bad, was, targets } = to_write(object, job, &before)?;
     let written = bad.iter().zip(was).zip(&targets);
     let written =
         written.map(|((&part, was), (path, _))| RepairedShard::new(object, part, path, was));
@@ -143,13 +143,16 @@ pub fn repair(object: &Object, job: &RepairJob, progress: Progress<'_>) -> Resul
     })
 }
 
-/// Returns the parts that are written, the state of a file of each before, and the path of each:
-/// parts that are damaged or missing, and damaged copies without which fewer folders may be lost.
-fn to_write(
-    object: &Object,
-    job: &RepairJob,
-    before: &VerifyReport,
-) -> Result<(Vec<usize>, Vec<ShardState>, Vec<(PathBuf, Replace)>)> {
+/// The parts that are written: those that are damaged or missing, and damaged copies without which
+/// fewer folders may be lost. Each has the state of its file before, and a path.
+struct WrittenParts {
+    bad: Vec<usize>,
+    was: Vec<ShardState>,
+    targets: Vec<(PathBuf, Replace)>,
+}
+
+/// Chooses the parts that are written.
+fn to_write(object: &Object, job: &RepairJob, before: &VerifyReport) -> Result<WrittenParts> {
     let states = before.shards.iter().map(|shard| shard.state).enumerate();
     let is_bad = |&(_, state): &(usize, ShardState)| {
         matches!(state, ShardState::Damaged | ShardState::Missing)
@@ -163,7 +166,7 @@ fn to_write(
     targets.extend(in_place);
     bad.extend(copies.iter().map(|(part, _)| part));
     was.extend(copies.iter().map(|_| ShardState::Damaged));
-    Ok((bad, was, targets))
+    Ok(WrittenParts { bad, was, targets })
 }
 
 /// The result of an attempt to repair from the fewest bytes.
