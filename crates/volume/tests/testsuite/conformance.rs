@@ -470,7 +470,7 @@ impl<'a> Suite<'a> {
             let folders: Vec<&str> = folders
                 .iter()
                 .map(|name| &**name)
-                .filter(|name| prefix != "" || *name == "list")
+                .filter(|name| !prefix.is_empty() || *name == "list")
                 .collect();
             expect_equal(folders, wanted, "the folders below a prefix")?;
         }
