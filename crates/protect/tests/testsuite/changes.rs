@@ -1,6 +1,7 @@
 //! Changes on purpose: files are moved, edited, touched and added. The tests look at what a repair
 //! and an update make of that.
 
+mod kept;
 mod losses;
 mod nameless;
 mod parts;

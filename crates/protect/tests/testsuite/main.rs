@@ -7,6 +7,7 @@ mod common;
 mod disks;
 mod killed;
 mod mixtures;
+mod mounts;
 mod people;
 mod readable;
 mod whole;

@@ -16,7 +16,7 @@ use paritas_protect::{
 };
 
 /// Makes a folder with a few files.
-fn yard() -> tempfile::TempDir {
+pub fn yard() -> tempfile::TempDir {
     let root = tempfile::tempdir().unwrap();
     for (number, name) in (1..).zip(["a", "b", "c", "d"]) {
         write(&root.path().join(name), &Chance::new(number).bytes(9_000), 0o644, number);
@@ -25,19 +25,19 @@ fn yard() -> tempfile::TempDir {
 }
 
 /// Protects, and leaves all times as they are.
-fn protected(job: &ProtectJob) -> ProtectReport {
+pub fn protected(job: &ProtectJob) -> ProtectReport {
     protect(&plan(job).unwrap(), &|_| {}).unwrap()
 }
 
-fn plenty(root: &Path) -> ProtectJob {
+pub fn plenty(root: &Path) -> ProtectJob {
     job(root).redundancy("100%".parse().unwrap())
 }
 
-fn repaired(root: &Path, job: RepairJob) -> RepairReport {
+pub fn repaired(root: &Path, job: RepairJob) -> RepairReport {
     repair(&only(root), &job.sync(false), &|_| {}).unwrap()
 }
 
-fn updated(root: &Path) -> UpdateReport {
+pub fn updated(root: &Path) -> UpdateReport {
     update(&only(root), &UpdateJob::default().sync(false), &|_| {}).unwrap()
 }
 
@@ -173,10 +173,10 @@ fn what_a_repair_replaces_stays() {
 }
 
 /// A file system that is mounted as long as the value lives.
-struct Mount(PathBuf);
+pub struct Mount(PathBuf);
 
 impl Mount {
-    fn new(arguments: &[&str], at: &Path) -> Option<Self> {
+    pub fn new(arguments: &[&str], at: &Path) -> Option<Self> {
         let done = Command::new("mount").args(arguments).arg(at).output();
         match done.is_ok_and(|done| done.status.success()) {
             true => Some(Self(at.to_owned())),
@@ -194,9 +194,9 @@ impl Drop for Mount {
     }
 }
 
-const MEMORY: [&str; 5] = ["-t", "tmpfs", "-o", "size=10m", "tmpfs"];
+pub const MEMORY: [&str; 5] = ["-t", "tmpfs", "-o", "size=10m", "tmpfs"];
 
-fn fill(disk: &Path) {
+pub fn fill(disk: &Path) {
     for number in 1..4 {
         let path = disk.join(number.to_string());
         write(&path, &Chance::new(20 + number).bytes(6_000), 0o644, number);
@@ -248,51 +248,6 @@ fn a_disk_that_is_not_mounted_is_not_deleted() {
     fill(&disk);
     fs::remove_file(disk.join("2")).unwrap();
     assert_eq!(repaired(root.path(), RepairJob::default()).restored, [disk.join("2")]);
-}
-
-/// The disk of a given path may be mounted above that path.
-#[test]
-fn a_disk_above_a_given_path_is_not_deleted() {
-    let root = yard();
-    let (disk, parity) = (root.path().join("disk"), tempfile::tempdir().unwrap());
-    let photos = disk.join("photos");
-    fs::create_dir(&disk).unwrap();
-    for given in [photos.clone(), photos.join("1")] {
-        let Some(mount) = Mount::new(&MEMORY, &disk) else { return };
-        fs::create_dir(&photos).unwrap();
-        fill(&photos);
-        let job = ProtectJob::new(vec![root.path().join("a"), given]).force(true).sync(false);
-        let job = job.redundancy("100%".parse().unwrap());
-        let files = protected(&job.parity_dirs(vec![parity.path().to_owned()])).files;
-        drop(mount);
-        for folder_is_there in [false, true] {
-            if folder_is_there {
-                fs::create_dir(&photos).unwrap();
-            }
-            let report = check(parity.path());
-            assert_eq!(report.status, State::Unknown, "{report:?}");
-            assert!(repaired(parity.path(), RepairJob::default()).restored.is_empty());
-            let report = updated(parity.path());
-            assert_eq!((report.kept, report.gone), (files, 0), "{report:?}");
-        }
-        fs::remove_dir(&photos).unwrap();
-    }
-}
-
-/// The root of a protection was a disk. Its parity is enough to fill another folder.
-#[test]
-fn a_root_that_was_a_disk_is_restored_into_a_folder() {
-    let (root, parity) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let new = tempfile::tempdir().unwrap();
-    let Some(mount) = Mount::new(&MEMORY, root.path()) else { return };
-    fill(root.path());
-    protected(&plenty(root.path()).parity_dirs(vec![parity.path().to_owned()]));
-    drop((mount, root));
-    let place = [new.path().to_owned(), parity.path().to_owned()];
-    let protection = paritas_protect::find(&place).unwrap().remove(0);
-    let report = repair(&protection, &RepairJob::default().sync(false), &|_| {}).unwrap();
-    assert_eq!((report.restored.len(), report.failed.len()), (3, 0), "{report:?}");
-    assert_eq!(protection.root(), new.path());
 }
 
 /// A program has made a folder of the disk anew, or a link leads to where the disk is now.

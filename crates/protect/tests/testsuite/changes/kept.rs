@@ -1,0 +1,51 @@
+//! What repairs leave as it is: folders elsewhere that they did not make, and copies of what was
+//! replaced while the root is not whole.
+
+use super::*;
+
+/// Folders that were in another folder before stay as they are there.
+#[test]
+fn folders_elsewhere_keep_what_they_have() {
+    let (root, to) = (scene(64), tempfile::tempdir().unwrap());
+    let there = to.path().join("one");
+    fs::create_dir(&there).unwrap();
+    fs::set_permissions(&there, Permissions::from_mode(0o700)).unwrap();
+    age(&there, 77);
+    let then = fs::metadata(&there).unwrap();
+    fs::remove_file(root.path().join("two/3")).unwrap();
+    let report = repaired(root.path(), RepairJob::default().to(to.path().to_owned()));
+    assert_eq!(report.restored, [to.path().join("two/3")]);
+    let now = fs::metadata(&there).unwrap();
+    assert_eq!(now.permissions(), then.permissions());
+    assert_eq!(now.modified().unwrap(), then.modified().unwrap());
+    let mode = |folder: &Path| fs::metadata(folder).unwrap().permissions();
+    assert_eq!(mode(&to.path().join("two")), mode(&root.path().join("two")));
+}
+
+/// What a repair puts into another folder does not make the root whole.
+#[test]
+fn copies_stay_until_the_root_is_whole() {
+    let (root, to) = (scene(65), tempfile::tempdir().unwrap());
+    flip(&root.path().join("one/3"), 9);
+    assert_eq!(mend(root.path()).kept.len(), 1);
+    fs::remove_file(root.path().join("one/4")).unwrap();
+    let job = RepairJob::default().to(to.path().to_owned()).clean(true);
+    let report = repaired(root.path(), job);
+    assert_eq!((report.restored.len(), report.cleaned.len()), (1, 0), "{report:?}");
+    let report = repaired(root.path(), RepairJob::default().clean(true));
+    assert_eq!((report.restored.len(), report.cleaned.len()), (1, 1), "{report:?}");
+}
+
+/// The copies beside a single protected file are listed and removed like those in a folder.
+#[test]
+fn copies_beside_a_single_file_are_found() {
+    let root = tempfile::tempdir().unwrap();
+    let file = root.path().join("disk.img");
+    write(&file, &Chance::new(66).bytes(50_000), 0o644, 1);
+    make(&job(&file));
+    flip(&file, 9);
+    assert_eq!(mend(root.path()).kept.len(), 1);
+    assert_eq!(check(root.path()).replaced.len(), 1);
+    let report = repaired(root.path(), RepairJob::default().clean(true));
+    assert_eq!(report.cleaned.len(), 1, "{report:?}");
+}
