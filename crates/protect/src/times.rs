@@ -33,14 +33,16 @@ pub(crate) struct ChangeTimes<'p> {
 }
 
 impl<'p> ChangeTimes<'p> {
-    /// Compares the times of all files that have the size and the time of change that they had. The
-    /// entries' paths must have been matched with the tree.
+    /// Compares the times of all files that have the size and the time of change that they had. A time
+    /// that says nothing is not counted. The entries' paths must have been matched with the tree.
     pub fn of(protection: &'p Protection, tree: &Tree) -> Self {
         let restored = marks(protection).collect();
         let mut times = Self { protection, kept: 0, new: 0, restored };
         for (number, entry) in protection.entries.iter().enumerate() {
             let found = tree.of(number).filter(|found| has_size_and_time(entry, found));
-            match found.and_then(|found| times.has_its_time(entry, found.changed)) {
+            let Some(changed) = found.map(|found| found.changed) else { continue };
+            match times.has_its_time(entry, changed) {
+                Some(true) if says_nothing(protection, entry, changed) => {}
                 Some(true) => times.kept += 1,
                 Some(false) => times.new += 1,
                 None => {}
@@ -55,16 +57,18 @@ impl<'p> ChangeTimes<'p> {
         self.kept >= self.new
     }
 
-    /// Whether a file was certainly touched since it was protected or restored, whatever time it
-    /// has itself.
+    /// Whether a file counts as touched since it was protected or restored, whatever time it has
+    /// itself.
     pub fn was_touched(&self, entry: &ProtectedEntry, changed: Option<Timestamp>) -> bool {
         self.tell() && self.is_new(entry, changed)
     }
 
-    /// Whether a file has another time than those at which its bytes were right, whatever the times
-    /// of the other files say.
+    /// Whether a file may have been written since it was protected or restored, whatever the times of
+    /// the other files say: it has another time than those at which its bytes were right, or its
+    /// time says nothing.
     pub fn is_new(&self, entry: &ProtectedEntry, changed: Option<Timestamp>) -> bool {
-        self.has_its_time(entry, changed) == Some(false)
+        let is_right = self.has_its_time(entry, changed);
+        is_right.is_some_and(|it| !it || says_nothing(self.protection, entry, changed))
     }
 
     /// Whether the file at a path has the time `modified` at this moment, and nothing says that it
@@ -89,6 +93,19 @@ impl<'p> ChangeTimes<'p> {
         };
         Some(then == now || is_restored())
     }
+}
+
+/// Whether a file that has the time of its entry may have been written since, because a later write
+/// gave it the same time: the time is a whole second, and as late as the reading of the file. The
+/// clock of a file server may be two seconds behind.
+fn says_nothing(
+    protection: &Protection,
+    entry: &ProtectedEntry,
+    changed: Option<Timestamp>,
+) -> bool {
+    let read = protection.created().seconds;
+    let is_late = |time: Timestamp| time.nanoseconds == 0 && time.seconds.saturating_add(2) >= read;
+    changed == entry.details.changed && changed.is_some_and(is_late)
 }
 
 /// Whether the file at a path has the time `modified` at this moment.

@@ -487,7 +487,7 @@ impl<'p> Changes<'p> {
         let items = self.new_items(protection);
         let mut settings = protection.settings.clone();
         settings.created = now();
-        settings.mounts = held.with_mounted(tree).into_iter().map(Into::into).collect();
+        settings.mounts = held.mounts.iter().cloned().map(Into::into).collect();
         let stream = stream(&protection.root, &items, protection.redundancy())?;
         let redundancy = layer_redundancy(protection, &items, stream.length());
         let folders = held.folders(protection);

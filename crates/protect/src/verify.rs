@@ -616,13 +616,13 @@ fn set_unreadable(protection: &Protection, tree: &Tree, states: &mut BTreeMap<us
     }
 }
 
-/// Marks missing entries as unreadable if their disk is not mounted, because they only seem to be
-/// missing. An entry that was moved to another place in the tree has been found there, and is left
+/// Marks missing entries as unreadable if their disk is not mounted, or if another one hides them,
+/// because they only seem to be missing. An entry that was moved to another place in the tree has been found there, and is left
 /// alone.
 fn set_absent(protection: &Protection, evidence: &mut Evidence) {
     // What was on a disk that is there and empty is missing: perhaps the disk is a new one.
     let absent = mounts::absent(protection, &evidence.tree).into_iter();
-    for (mount, absence) in absent.filter(|(_, absence)| *absence == Absence::NotMounted) {
+    for (mount, absence) in absent.filter(|(_, absence)| *absence != Absence::Empty) {
         let point = protection.entry_at(mount);
         if let Some(point) = point.filter(|it| evidence.states.get(it) == Some(&FileState::Touched))
         {

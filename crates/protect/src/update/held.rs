@@ -19,8 +19,8 @@ use crate::tree::{Skipped, Tree, above};
 pub(super) struct Held {
     /// Where it is, and why it cannot be looked at.
     pub places: Vec<Skipped>,
-    /// The paths of disks that are not mounted.
-    mounts: Vec<Vec<u8>>,
+    /// The folders at which disks belong in order: mounted ones, and those that are not mounted.
+    pub mounts: Vec<Vec<u8>>,
     /// The numbers of the entries at these places, and of the folders that lead to them.
     pub entries: BTreeSet<usize>,
     /// Folders for parity whose disks may not be mounted. Their parity files are missing.
@@ -32,9 +32,7 @@ impl Held {
     /// loss of disks that are not mounted, with the protected files and the parity on them.
     pub fn new(protection: &Protection, tree: &Tree, gives_up: bool) -> Self {
         let absent = if gives_up { Vec::new() } else { mounts::absent(protection, tree) };
-        let not_mounted =
-            absent.iter().filter(|(path, _)| !tree.mounts.iter().any(|it| it == path));
-        let mounts = not_mounted.map(|(path, _)| path.to_vec()).collect();
+        let mounts = mounts::belonging(tree, &absent);
         let parity = if gives_up { Vec::new() } else { protection.absent_parity() };
         let mut held = Self { places: Vec::new(), mounts, entries: BTreeSet::new(), parity };
         for place in mounts::as_skipped(&protection.root, &absent) {
@@ -55,13 +53,6 @@ impl Held {
         self.entries.extend(way.filter_map(|path| protection.entry_at(path)));
         self.entries.extend(protection.below(&path));
         self.places.push(place);
-    }
-
-    /// Returns the paths of all disks in order: those that are mounted, and those that are not.
-    pub fn with_mounted(&self, tree: &Tree) -> Vec<Vec<u8>> {
-        let mut all = [&tree.mounts[..], &self.mounts].concat();
-        all.sort_unstable();
-        all
     }
 
     /// Returns the folders for the parity of a new layer.

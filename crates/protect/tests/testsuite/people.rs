@@ -42,7 +42,7 @@ pub fn updated(root: &Path) -> UpdateReport {
 }
 
 /// Writes to a file, and sets its time back, as containers and tag editors do.
-fn rewrite(path: &Path, at: u64, bytes: &[u8]) {
+pub fn rewrite(path: &Path, at: u64, bytes: &[u8]) {
     let then = fs::metadata(path).unwrap().modified().unwrap();
     let file = File::options().write(true).open(path).unwrap();
     file.write_all_at(bytes, at).unwrap();
