@@ -241,22 +241,26 @@ impl Protection {
         folders
     }
 
-    /// Returns the folders in which parity was put, but which do not exist now, perhaps because a
-    /// disk is not mounted.
+    /// Returns the folders that were chosen for parity but do not exist now, perhaps because a disk is
+    /// not mounted, if parity is missing.
     pub fn absent_folders(&self) -> Vec<PathBuf> {
-        let stated = stated_folders(&self.settings, &self.root).into_iter();
-        stated.filter(|folder| !self.settings.folders.is_empty() && !folder.is_dir()).collect()
+        let chosen = chosen_folders(&self.settings).filter(|_| self.lacks_parity());
+        chosen.filter(|folder| !folder.is_dir()).collect()
     }
 
     /// Returns the folders that were chosen for parity and hold none now, although parity is
     /// missing: they do not exist, or are empty places for disks that are not mounted.
     pub(crate) fn absent_parity(&self) -> Vec<PathBuf> {
-        let is_whole = |layer: &Layer| layer.files.iter().all(Option::is_some);
-        let is_whole = self.unreadable_layers == 0 && self.layers.iter().all(is_whole);
         let holds_some =
             |folder: &Path| self.parity_files().any(|file| file.parent() == Some(folder));
-        let chosen = chosen_folders(&self.settings).filter(|_| !is_whole);
+        let chosen = chosen_folders(&self.settings).filter(|_| self.lacks_parity());
         chosen.filter(|folder| !holds_some(folder)).collect()
+    }
+
+    /// Whether some parity file was not found.
+    fn lacks_parity(&self) -> bool {
+        let is_whole = |layer: &Layer| layer.files.iter().all(Option::is_some);
+        self.unreadable_layers > 0 || !self.layers.iter().all(is_whole)
     }
 
     /// Returns where file `index` of a layer is or should be.

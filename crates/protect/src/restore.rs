@@ -14,6 +14,7 @@ use crate::find::ProtectedEntry;
 use crate::sparse::copy_bytes;
 use crate::stream::open;
 use crate::system::{owned_name, path_in};
+use crate::times::has_time_now;
 use crate::tree::{above, folder_of, is_temporary, temporary_name};
 #[cfg(doc)]
 use paritas_store::error::ErrorKind;
@@ -227,8 +228,11 @@ impl RestoreTree {
         folder.finish(&wanted).map(|refused| self.refuse(refused)).map_err(failed)
     }
 
-    /// Gives a folder the time that it had.
+    /// Gives a folder the time that it had, unless it has it still.
     pub fn set_folder_time(&self, entry: &ProtectedEntry) -> Result<()> {
+        if has_time_now(entry.modified, &self.path_of(&entry.path)) {
+            return Ok(());
+        }
         let failed = |error| self.failed("finishing", &entry.path)(error);
         let folder = self.inner(&entry.path).map_err(failed)?;
         let times = folder.set_modified(entry.modified).map_err(failed)?;

@@ -746,6 +746,11 @@ fn messages_name_what_is_meant() {
     assert!(verify.stderr.contains("photos does not exist; is its disk mounted?"), "{verify}");
     let repair = run(args!["repair", &parity]).expect(exit::IO);
     assert!(repair.stderr.contains("photos does not exist") && !yard.root().exists(), "{repair}");
+    // The root and its parity may be moved together; then nothing is missing.
+    let (root, parity) = (yard.path("unmounted"), yard.path("parity moved"));
+    fs::rename(yard.path("parity"), &parity).unwrap();
+    let verify = run(args!["verify", root, parity]).expect(exit::DONE);
+    assert!(!verify.stderr.contains("is its disk mounted"), "{verify}");
 }
 
 /// Files are repaired even if old parity that a killed command left cannot be removed.

@@ -13,7 +13,7 @@ use crate::common;
 use std::ffi::OsString;
 use std::fs::{self, File, Permissions};
 use std::num::NonZeroUsize;
-use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -49,3 +49,16 @@ fn copies_beside_a_single_file_are_found() {
     let report = repaired(root.path(), RepairJob::default().clean(true));
     assert_eq!(report.cleaned.len(), 1, "{report:?}");
 }
+
+/// A repair that finds nothing to do touches no folder.
+#[test]
+fn an_idle_repair_touches_nothing() {
+    let root = scene(66);
+    let changed = || {
+        let of = |folder: &str| fs::metadata(root.path().join(folder)).unwrap();
+        ["", "one", "two"].map(|folder| (of(folder).ctime(), of(folder).ctime_nsec()))
+    };
+    let then = changed();
+    mend(root.path());
+    assert_eq!(changed(), then);
+}

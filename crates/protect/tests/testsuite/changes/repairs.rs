@@ -289,7 +289,7 @@ fn a_link_is_restored_elsewhere_with_its_file() {
 
 /// Returns what all names of a file on a disk share.
 fn inode(path: &Path) -> u64 {
-    std::os::unix::fs::MetadataExt::ino(&fs::metadata(path).unwrap())
+    MetadataExt::ino(&fs::metadata(path).unwrap())
 }
 
 /// Makes a root with folder `d`, in which `big` is also called `link`, in the root. `d/a1` and
