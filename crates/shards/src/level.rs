@@ -17,7 +17,7 @@ pub(super) fn better_spread<'p>(
     files: impl Iterator<Item = (usize, &'p Path)>,
     tolerance: usize,
 ) -> Option<BetterSpread> {
-    let layout = DomainLayout::new(object, None, files);
+    let layout = DomainLayout::new(object, std::iter::empty(), files);
     let (_, level) = layout.steps().last()?;
     let (better, is_certain) = layout.tolerance(&level);
     let mut folders = layout.folders;
@@ -52,13 +52,14 @@ pub(super) struct DomainLayout<'a> {
 }
 
 impl<'a> DomainLayout<'a> {
+    /// Takes the folders that repair would use, and `more`.
     pub fn new<'p>(
         object: &'a Object,
-        to: Option<&Path>,
+        more: impl Iterator<Item = &'p Path>,
         files: impl Iterator<Item = (usize, &'p Path)>,
     ) -> Self {
         let mut targets = Targets::new(object, &[]);
-        to.iter().for_each(|to| targets.add_folder(to));
+        more.for_each(|folder| targets.add_folder(folder));
         let whole = without_copies(files).into_iter().map(|(part, path)| {
             let domain = targets.domain_of(path);
             Whole { part, domain, path: path.to_owned() }

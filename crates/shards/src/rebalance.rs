@@ -52,8 +52,8 @@ pub struct MovedShard {
 }
 
 /// Moves shards from the fullest folders to the emptiest. It stops when the object tolerates the
-/// loss of the same number of folders as a level spread would. The folders are `to` and the folders
-/// that repair would use (the ones given to the scan). Every new file is on the disk before an old
+/// loss of the same number of folders as a level spread would. The folders are `to`, those that were
+/// given to the scan, and those that hold the object. Every new file is on the disk before an old
 /// one is removed. At most `threads` threads are used (`None`: the number that the machine runs at
 /// once). `progress` gets the number of the object's bytes for each shard that moves.
 ///
@@ -69,7 +69,8 @@ pub fn rebalance(
     progress: Progress<'_>,
 ) -> Result<RebalanceReport> {
     expect_whole(object)?;
-    let mut layout = DomainLayout::new(object, to, object.whole_files());
+    let given = object.given.iter().map(|folder| folder.path.as_path());
+    let mut layout = DomainLayout::new(object, to.into_iter().chain(given), object.whole_files());
     let (mut moved, mut committed) = (Vec::new(), Committed::default());
     for step in layout.plan() {
         let (shards, written) = layout.carry_out(&step, threads, progress)?;

@@ -245,7 +245,8 @@ folder may go to the same path below any of them, where that folder is made. If 
 be lost than shards, there is a warning.
 
 With --rebalance, shards move from the fullest folders to the emptiest until as many folders as \
-possible may be lost. A shard's old file is removed when the new one is on the disk.
+possible may be lost. It uses every folder that is given. A shard's old file is removed when the \
+new one is on the disk.
 
 A repaired shard is byte for byte the one that was lost. It keeps the permissions and the owner of \
 the file that it replaces; if it replaces none, it gets those that all other shards have in \

@@ -144,8 +144,9 @@ fn next_step(object: &Object, report: &VerifyReport) -> Option<String> {
             "{} writes the damaged files anew, so that more folders may be lost",
             shards::command("repair", object, report)
         )),
-        // The reason says what to do about wrong parity.
+        // The reason says what to do about wrong parity. Nothing helps against a wrong digest.
         State::Intact | State::Inconsistent => None,
+        State::Lost if report.digest == DigestCheck::Wrong => None,
         State::Repairable => Some(format!(
             "{} writes anew what is damaged or missing",
             shards::command("repair", object, report)

@@ -248,6 +248,20 @@ fn a_copy_without_a_name_is_no_place_of_its_shard() {
     assert_eq!(yard.command("verify", &[]).expect(exit::DONE).stderr, "");
 }
 
+/// A repair leaves folders alone that hold something else. Rebalancing uses every folder it is given.
+#[test]
+fn rebalancing_uses_folders_that_hold_other_files() {
+    let yard = Yard::new("4+2", 3, 1);
+    for disk in &yard.disks[1..] {
+        fs::write(disk.join("other"), "of someone").unwrap();
+    }
+    yard.command("repair", &[]).expect(exit::DONE);
+    assert_eq!(yard.counts(), [6, 1, 1]);
+    let run = yard.command("repair", &["--rebalance"]).expect(exit::DONE);
+    assert!(run.text().contains("any 1 of 3 folders may be lost"), "{run}");
+    assert_eq!(yard.counts(), [2, 3, 3]);
+}
+
 /// A shard with its own name may have one more copy, which is not told as if it were misnamed.
 #[test]
 fn a_further_copy_of_a_shard_is_told_as_one() {
