@@ -151,15 +151,20 @@ impl<'a> FindJob<'a> {
     }
 
     /// Prepares to read an object from its shards. Each shard is expected on the node that the
-    /// manifest names or, if it names none, on its home. If too few are found there, all nodes are
-    /// asked ([`look_everywhere`]).
+    /// manifest names or, since a repair may have moved it, on its home. If too few are found there,
+    /// all nodes are asked ([`look_everywhere`]).
     fn receive(&self, object: &ShardedObject, placement: &[String]) -> ObjectBytes {
         let cluster = self.files.cluster;
         let homes = cluster.spread(object.id, object.layout.code()).homes;
         let hinted = |part: usize| placement.get(part).and_then(|node| cluster.find_node(node));
         // What a later stage adds is asked for last, because it may not be there yet.
-        let node = |part: usize| hinted(part).or_else(|| homes.get(part).copied());
-        receive(self.files, object, node)
+        let nodes = |part: usize| {
+            let mut nodes =
+                Vec::from_iter(hinted(part).into_iter().chain(homes.get(part).copied()));
+            nodes.dedup();
+            nodes
+        };
+        receive(self.files, object, nodes)
     }
 }
 
@@ -219,21 +224,21 @@ async fn has_files(cluster: &Cluster, folder: &str) -> bool {
     join_all(cluster.nodes().map(look)).await.contains(&true)
 }
 
-/// Prepares to read an object whose parts are on the nodes that `node` returns.
+/// Prepares to read an object. `nodes` returns the nodes on which a part is sought, in order.
 fn receive(
     files: NameFiles<'_>,
     object: &ShardedObject,
-    node: impl Fn(usize) -> Option<NodeIndex>,
+    nodes: impl Fn(usize) -> Vec<NodeIndex>,
 ) -> ObjectBytes {
-    let nodes: Vec<Option<NodeIndex>> = (0..object.layout.part_count()).map(node).collect();
-    let place = |(part, node): (usize, &Option<NodeIndex>)| {
-        node.map(|node| files.place(node, object, part))
+    let nodes: Vec<Vec<NodeIndex>> = (0..object.layout.part_count()).map(nodes).collect();
+    let places = |(part, nodes): (usize, &Vec<NodeIndex>)| {
+        nodes.iter().map(|&node| files.place(node, object, part)).collect()
     };
-    let places = nodes.iter().enumerate().map(place).collect();
+    let places = nodes.iter().enumerate().map(places).collect();
     let settings = files.cluster.setup.settings.clone();
     let receiver = Receiver::new(object.layout.clone(), object.length, places, settings);
     let name = |node: NodeIndex| files.cluster.node_name(node).to_owned();
-    let nodes = nodes.into_iter().map(|node| node.map(name)).collect();
+    let nodes = nodes.into_iter().map(|nodes| nodes.into_iter().map(name).collect()).collect();
     ObjectBytes::Shards { receiver, nodes }
 }
 
@@ -250,15 +255,19 @@ pub(crate) async fn look_everywhere(
     let Some(sharded) = object.sharded() else { return (object, Vec::new()) };
     let flawed: BTreeSet<usize> = receiver.flaws().into_iter().map(|(part, _)| part).collect();
     let has_failed = |part: usize, node: NodeIndex| {
-        flawed.contains(&part) && asked[part].as_deref() == Some(cluster.node_name(node))
+        let asked = asked[part].iter().take(receiver.turn(part) + 1);
+        flawed.contains(&part) && asked.into_iter().any(|name| name == cluster.node_name(node))
     };
     let files = NameFiles { cluster, name: object.name() };
     let mut log = NameLog::default();
     let is_silent = log.take_all(files, files.find_everywhere(&sharded, false).await) > 0;
     let silent = if is_silent { log.flaws } else { Vec::new() };
-    let node =
-        |part: usize| log.whole.of(PartIndex(part)).min_by_key(|&node| has_failed(part, node));
-    let content = receive(files, &sharded, node);
+    let nodes = |part: usize| {
+        let mut nodes: Vec<NodeIndex> = log.whole.of(PartIndex(part)).collect();
+        nodes.sort_by_key(|&node| has_failed(part, node));
+        nodes
+    };
+    let content = receive(files, &sharded, nodes);
     (FoundObject { content, ..object }, silent)
 }
 

@@ -32,8 +32,8 @@ pub(crate) enum ObjectBytes {
     Inline(Bytes),
     Shards {
         receiver: Arc<Receiver>,
-        /// The name of the node of each part.
-        nodes: Vec<Option<String>>,
+        /// The names of the nodes on which each part is sought, in order.
+        nodes: Vec<Vec<String>>,
     },
     /// In other objects. Their bytes follow one another.
     Pieces {
@@ -80,7 +80,7 @@ impl FoundObject {
     pub(crate) fn note_flaws(&mut self) {
         let ObjectBytes::Shards { receiver, nodes } = &self.content else { return };
         for (part, message) in receiver.flaws() {
-            let node = nodes.get(part).cloned().flatten().unwrap_or_default();
+            let node = nodes[part].get(receiver.turn(part)).cloned().unwrap_or_default();
             let shard = Some(receiver.layout.part(part).shard);
             Flaw::new(node, shard, message).add_to(&mut self.flaws);
         }
@@ -179,7 +179,9 @@ impl FoundObject {
     /// is unknown. Parts of a later stage may not exist yet.
     pub fn nodes(&self) -> Vec<Option<String>> {
         match &self.content {
-            ObjectBytes::Shards { nodes, .. } => nodes.clone(),
+            ObjectBytes::Shards { nodes, .. } => {
+                nodes.iter().map(|nodes| nodes.first().cloned()).collect()
+            }
             ObjectBytes::Inline(_) | ObjectBytes::Pieces { .. } => Vec::new(),
         }
     }

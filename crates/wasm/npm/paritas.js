@@ -31,6 +31,15 @@ export class ParitasError extends Error {
   }
 }
 
+/** Refuses numbers that are not whole, by name: JSON would turn NaN into null, and so into the default. */
+function expectWhole(numbers) {
+  for (const [name, value] of Object.entries(numbers)) {
+    if (value === undefined || value === null || Number.isSafeInteger(value)) continue;
+    const got = typeof value === "number" ? value : typeof value;
+    throw new ParitasError({ kind: "Request", message: `${name} must be a whole number; got ${got}` });
+  }
+}
+
 /** The number of bytes of a shard, or null if it is missing. Other arrays count in something else than bytes. */
 function lengthOf(shard, node) {
   if (shard === null || shard === undefined) return null;
@@ -98,10 +107,7 @@ export class Codec {
   #open;
 
   constructor(code, { packet } = {}) {
-    // JSON has no NaN: it would become null, and with it the default.
-    if (typeof packet === "number" && !Number.isSafeInteger(packet)) {
-      throw new ParitasError({ kind: "Request", message: `packet must be a whole number of bytes; got ${packet}` });
-    }
+    expectWhole({ packet });
     const facts = askOnly({ do: "open", code, packet });
     this.#open = { codec: facts.codec, home: instance };
     this.code = facts.spec;
@@ -139,6 +145,7 @@ export class Codec {
   }
 
   join(shards, bytes) {
+    expectWhole({ bytes });
     return this.#ask("join", shards, { bytes }).shards[0];
   }
 
@@ -161,11 +168,13 @@ export function describe(code) {
 
 /** Says whether and how losses are recovered or, without losses, how a stage is encoded. */
 export function plan(code, question = {}) {
+  expectWhole({ stage: question.stage });
   return askOnly({ do: "plan", code, ...question });
 }
 
 /** Tries losses of a number of nodes, and says what they cost. */
 export function survey(code, { lose, most }) {
+  expectWhole({ lose, most });
   return askOnly({ do: "survey", code, lose, most });
 }
 

@@ -222,7 +222,7 @@ impl SegmentReader {
 
     /// Returns the pace of the node of a part.
     fn pace(&self, part: usize) -> Option<&Pace> {
-        self.receiver.places[part].as_ref().map(|place| &*place.pace)
+        self.receiver.place_of(part).map(|place| &*place.pace)
     }
 
     /// Notes how long the node of a part took. A node without the part answered, but its time says
@@ -365,7 +365,7 @@ mod tests {
         let place = |part: usize| place(Arc::new(Memory::default()), part);
         let places: Vec<_> = (0..8).map(place).collect();
         let pace = Arc::clone(&places[0].pace);
-        let places = places.into_iter().map(Some).collect();
+        let places = places.into_iter().map(|place| vec![place]).collect();
         let receiver = Receiver::new(layout, 100_000, places, settings());
         let mut gathering = SegmentReader::new(receiver, 0..1);
         let (segment, lanes) = gathering.choose(0, false).unwrap().unwrap();

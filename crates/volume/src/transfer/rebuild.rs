@@ -57,7 +57,8 @@ impl Rebuild {
     ) -> Result<Rebuilt> {
         let parts: Vec<usize> = targets.iter().map(|(part, _)| *part).collect();
         let ShardedObject { layout, length, digest, .. } = self.object;
-        let receiver = Receiver::new(layout.clone(), length, self.places, self.settings);
+        let places = self.places.into_iter().map(Vec::from_iter).collect();
+        let receiver = Receiver::new(layout.clone(), length, places, self.settings);
         let plan = Arc::new(ReadPlan::new(&receiver, parts)?);
         let mut writings = join_all(targets.into_iter().map(begin)).await;
         for writing in &mut writings {
@@ -191,7 +192,7 @@ async fn make_from_blocks(
 ) -> Result<Segment> {
     let number = segment.number();
     segment.begin(number, &receiver.layout.extent(receiver.length));
-    let is_left_out = |&part: &usize| receiver.places[part].is_some() && !receiver.is_there(part);
+    let is_left_out = |&part: &usize| !receiver.places[part].is_empty() && !receiver.is_there(part);
     let left_out: Vec<usize> = (0..receiver.places.len()).filter(is_left_out).collect();
     let mut read = Vec::new();
     for part in receiver.preference(&[]).into_iter().chain(left_out) {

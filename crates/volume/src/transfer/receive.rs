@@ -29,8 +29,9 @@ use crate::transfer::{Pace, Place, Settings};
 pub(crate) struct Receiver {
     pub layout: ObjectLayout,
     pub length: u64,
-    /// Where each part is, if it is anywhere.
-    pub places: Vec<Option<Place>>,
+    /// Where each part should be: the place that is asked first, and those that are asked if it is
+    /// not there.
+    pub places: Vec<Vec<Place>>,
     pub settings: Settings,
     thread: ReadThread,
     notes: Arc<ReadNotes>,
@@ -52,6 +53,8 @@ struct ReadNotes {
     by_part: Mutex<BTreeMap<usize, String>>,
     /// The parts that are not asked for again, because they are not where they should be.
     gone: Mutex<BTreeSet<usize>>,
+    /// The number of places, from the first, where each part was not found.
+    missed: Mutex<BTreeMap<usize, usize>>,
     /// Number of requests, and how many of them were sent because another was late.
     requests: AtomicU64,
     hedges: AtomicU64,
@@ -115,7 +118,7 @@ impl Receiver {
     pub fn new(
         layout: ObjectLayout,
         length: u64,
-        places: Vec<Option<Place>>,
+        places: Vec<Vec<Place>>,
         settings: Settings,
     ) -> Arc<Self> {
         let (thread, notes) = (ReadThread::Shared, Arc::default());
@@ -342,9 +345,43 @@ impl Receiver {
     }
 
     pub(super) async fn read(&self, part: usize, segments: Range<u64>) -> Result<Bytes> {
-        let place = self.places[part].as_ref().ok_or_else(|| gone(part))?;
         let range = self.layout.blocks(part, self.length, segments).ok_or_else(too_long)?;
-        self.read_range(place, range).await
+        self.read_part(part, range).await
+    }
+
+    /// Reads a range of a part from where it should be. If it is not there, the next place is asked.
+    async fn read_part(&self, part: usize, range: Range<u64>) -> Result<Bytes> {
+        loop {
+            let turn = self.turn(part);
+            let place = self.places[part].get(turn).ok_or_else(|| gone(part))?;
+            match self.read_range(place, range.clone()).await {
+                Err(error) if error.kind() == ErrorKind::NotFound && self.turns(part, turn) => {}
+                read => return read,
+            }
+        }
+    }
+
+    /// Returns the place at which a part is asked for, even if it was missing there.
+    pub(super) fn place_of(&self, part: usize) -> Option<&Place> {
+        self.places[part].get(self.turn(part))
+    }
+
+    /// Returns the number of the place at which a part is asked for.
+    pub fn turn(&self, part: usize) -> usize {
+        let missed = self.notes.missed.lock().unwrap_or_else(PoisonError::into_inner);
+        missed.get(&part).copied().unwrap_or(0)
+    }
+
+    /// Turns to the next place of a part that was not found at place `turn`. Returns whether there is
+    /// one.
+    fn turns(&self, part: usize, turn: usize) -> bool {
+        let is_any = turn + 1 < self.places[part].len();
+        if is_any {
+            let mut missed = self.notes.missed.lock().unwrap_or_else(PoisonError::into_inner);
+            let missed = missed.entry(part).or_default();
+            *missed = (*missed).max(turn + 1);
+        }
+        is_any
     }
 
     async fn read_range(&self, place: &Place, range: Range<u64>) -> Result<Bytes> {
@@ -368,9 +405,8 @@ impl Receiver {
         segment: u64,
         lanes: Range<usize>,
     ) -> Result<Bytes> {
-        let place = self.places[part].as_ref().ok_or_else(|| gone(part))?;
         let range = self.layout.lanes_place(part, self.length, segment, lanes);
-        self.read_range(place, range.ok_or_else(too_long)?).await
+        self.read_part(part, range.ok_or_else(too_long)?).await
     }
 
     /// Returns the parts that can be asked for and are not in `tried`, best first. Parts are
@@ -387,15 +423,15 @@ impl Receiver {
         parts
     }
 
-    /// Returns whether a part has a place, and was not missing there.
+    /// Returns whether a part has a place, and was not missing everywhere.
     pub(super) fn is_there(&self, part: usize) -> bool {
         self.pace_of(part).is_some()
     }
 
-    /// Returns the pace of the node that has a part, if the part is there.
+    /// Returns the pace of the node that a part is asked for at, if the part is there.
     pub(super) fn pace_of(&self, part: usize) -> Option<&Arc<Pace>> {
         let gone = self.notes.gone.lock().unwrap_or_else(PoisonError::into_inner);
-        self.places[part].as_ref().filter(|_| !gone.contains(&part)).map(|place| &place.pace)
+        self.place_of(part).filter(|_| !gone.contains(&part)).map(|place| &place.pace)
     }
 
     /// Stops asking for a part. Returns whether the part was in use until now.

@@ -154,7 +154,7 @@ fn receiver(
     let there = |(part, node): (usize, &Memory)| {
         (!gone.contains(&part)).then(|| place(Arc::new(node.clone()), part))
     };
-    let places = nodes.iter().enumerate().map(there).collect();
+    let places = nodes.iter().enumerate().map(there).map(Vec::from_iter).collect();
     Receiver::new(layout.clone(), length as u64, places, settings())
 }
 
@@ -536,7 +536,7 @@ async fn a_shard_that_has_moved_says_nothing_about_its_old_node() {
         nodes[0].files.0.lock().unwrap().clear();
         let receiver = receiver(&layout, &nodes, content.len(), &[]);
         assert!(get(Arc::clone(&receiver), 0..500_000).await.unwrap() == content);
-        let place = receiver.places[0].as_ref().unwrap();
+        let place = &receiver.places[0][0];
         assert!(!place.pace.is_unreliable(), "{spec}");
         assert!(!receiver.is_there(0), "{spec}: it is asked for no more");
     }

@@ -248,7 +248,10 @@ async fn a_drained_disk_is_emptied_of_shards() {
     }
     for object in 0..10 {
         let object = format!("large/{object}");
-        assert!(get(&volume, &object).await.unwrap() == large);
+        let (mut bytes, options) = (Vec::new(), GetOptions::default());
+        let found = volume.get(&name(&object), None, &mut bytes, options, &|_| {}).await.unwrap();
+        assert!(bytes == large);
+        assert!(found.flaws().is_empty(), "a moved shard is found: {:?}", found.flaws());
         assert_eq!(volume.verify(&name(&object), true).await.unwrap().spare, 2);
     }
 }

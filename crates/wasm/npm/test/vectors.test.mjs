@@ -100,6 +100,10 @@ test("an array of another context is bytes, and a packet is a number", async () 
   for (const packet of [NaN, Infinity, 1.5]) {
     assert.throws(() => new Codec("4+2", { packet }), { name: "ParitasError", message: /packet must be a whole number/ });
   }
+  const shards = codec.split(bytes);
+  assert.throws(() => codec.join(shards, "10"), { name: "ParitasError", message: /bytes must be .*; got string/ });
+  assert.throws(() => survey("4+2", { lose: NaN, most: 10 }), { name: "ParitasError", message: /lose must be/ });
+  assert.throws(() => plan("4+2", { stage: 0.5 }), { name: "ParitasError", message: /stage must be/ });
 });
 
 test("after memory ran out, codecs go on", () => {

@@ -40,6 +40,11 @@ fn a_node_joins_and_another_one_leaves() {
     tank.run("repair", &[]).expect(exit::DONE);
     assert!(shards_on(&tank, 3) > 0);
     tank.run("status", &[]).expect(exit::DONE);
+    for number in 0..6 {
+        let object = format!("large/{number}");
+        let got = tank.run("get", &args![&object, tank.path("moved"), "--force"]).expect(exit::DONE);
+        assert_eq!(got.result()["flaws"], json!([]), "a moved shard is found: {got}");
+    }
 
     let had = shards_on(&tank, 0);
     let drained = tank.run("drain", &args!["node1"]).expect(exit::DONE).results().pop().unwrap();
