@@ -31,9 +31,8 @@ The object's code must be one that the format can hold.";
 pub enum FormatName {
     /// Share files of zfec and zunfec.
     Zfec,
-    /// NAME.0, NAME.1, … as klauspost/reedsolomon's simple encoder writes them; --code
-    /// backblaze:k=K,m=M gives their number, and --length the length of the data without the
-    /// padding.
+    /// NAME.0, NAME.1, … as klauspost/reedsolomon's simple encoder writes them (import needs --code
+    /// backblaze:k=K,m=M and --length, the length of the data without the padding).
     Klauspost,
     /// Files named as for klauspost, with any code in the word layout.
     Isal,

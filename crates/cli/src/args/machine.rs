@@ -226,8 +226,8 @@ Examples:
 Every choice is measured in pairs with the built-in default, back to back, in alternating order. \
 It is taken if the whole interval of the ratio (95 % confidence) is above 1.03, or 1.1 for \
 non-temporal stores. If that is not clear after 84 pairs, the default stays. Sets of 32 MiB down \
-to 256 KiB are tried with a second thread. Every set above a certain size gets one; it is the size \
-for which the gains and losses of all larger sets add up to the most.
+to 256 KiB are tried with a second thread. Sets from a threshold on use one. The threshold is the \
+size with the largest total gain over itself and all larger sets.
 A search for packets has two stages. The first tries powers of two up to 32 KiB, as long as a \
 strip of all nodes fits into the set; below 64 bytes, until one has less than half the speed of the \
 fastest. The second goes from half of the fastest of these to its \

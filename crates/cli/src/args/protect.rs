@@ -30,16 +30,17 @@ and folders, lost parity files. Small files share blocks. Names, modes, times, l
 and folders are protected, too. Links are not followed.
 
 The root of a protection is the folder that is given, or the deepest folder that has all PATHs in \
-it. `verify`, `repair` and `info` take the root or, with --parity-dir, the folders of its parity, \
-alone or with the root; a protected file or folder, even one that is gone, stands for that part. \
-Parity lies in `.paritas` in the root, or in the folders given with --parity-dir: give one for \
-each disk; if a disk is lost, each parity block on the other disks still repairs one block. Names \
-of parity files begin with LABEL. Other protections of the same files may have other labels.
+it. Give `verify`, `repair` and `info` the root, or the folders of its parity if `protect` was \
+given --parity-dir, alone or with the root; a protected file or folder, even one that is gone, \
+stands for that part. Parity lies in `.paritas` in the root, or in the folders given with \
+--parity-dir: give one for each disk; if a disk is lost, each parity block on the other disks \
+still repairs one block. Names of parity files begin with LABEL. Other protections of the same \
+files may have other labels.
 
-Every byte is read once if the parity fits into --memory; else every byte is read twice, and a \
-warning says so before anything is read. A file that cannot be read, or that changes while it is read, is \
-not protected, and the exit code is 6; sockets, pipes and devices are only mentioned. `.paritas` folders are \
-left out.
+Every byte is read once if the parity and some of the data fit into --memory; else at most twice, \
+and a warning says so before anything is read. A file that cannot be read, or that changes while \
+it is read, is not protected, and the exit code is 6; sockets, pipes and devices are only \
+mentioned. `.paritas` folders are left out.
 
 With --update, files whose size and time have not changed keep their parity; those whose ctime is \
 new, as in a copied tree, are read and compared first. New and changed ones get parity of their own. \

@@ -64,8 +64,8 @@ pub struct Serve {
     pub connections: NonZeroUsize,
     /// The memory for all objects that are being sent and received; others wait.
     ///
-    /// At least `limits.memory` of the volume file, which one object may take. Without it, 4GiB, or
-    /// a quarter of what the machine and its container leave if that is less.
+    /// Must be at least `limits.memory` of the volume file, the most that one object takes. Without
+    /// this flag, 4GiB, or a quarter of what the machine and its container leave if that is less.
     #[arg(long, value_name = "SIZE", value_parser = parse_memory, hide_short_help = true)]
     pub memory: Option<u64>,
     /// Serve the page and the metrics to other machines, too.

@@ -174,16 +174,16 @@ Moved and touched files are intact. Parity files that have lost their names, or 
 folders, are found if the folders are given. Shards in a protected tree are verified with --recursive.
 
 Each folder of shards that is given counts as a disk or a machine, whose shards are lost together, \
-and the report says which folders may be lost. For an LT code, tolerable_losses is only likely: \
-some losses of this many shards have been tried. The exit code is the worst of all objects; if \
-there are several, a summary comes last. Before promotion, only the files of the first stage are \
-expected; once any file of a later stage exists, all files of that stage are. A file that cannot \
-be opened, for lack of permission for example, is not lost: its state is unreadable. If such files \
-may hold missing shards, and the status depends on these, it is unknown, and the exit code is 6. \
-The exit code is also 6 if a PATH cannot be read. A shard of a later version of paritas, or of a \
-code that this version does not know, is not lost either: it is named, and the exit code is 4. If \
-other objects are found, files with the names of an object's shards, none of which can be read as \
-a shard, count as a lost object.
+and the report says which folders may be lost. For an LT code, the number of tolerable losses is \
+an estimate, from trying some of them (all, if they are few). The exit code is the worst of all \
+objects; if there are several, a summary comes last. Before promotion, only the files of the first \
+stage are expected; once any file of a later stage exists, all files of that stage are. A file \
+that cannot be opened, for lack of permission for example, is not lost: its state is unreadable. \
+If such files may hold missing shards, and the status depends on these, it is unknown, and the \
+exit code is 6. The exit code is also 6 if a PATH cannot be read. A shard of a later version of \
+paritas, or of a code that this version does not know, is not lost either: it is named, and the \
+exit code is 4. If other objects are found, files with the names of an object's shards, none of \
+which can be read as a shard, count as a lost object.
 
 With --deep, parity is computed from the data of every segment whose data are intact (for an LT \
 code, of every segment that can be decoded), and compared with the stored parity. If they differ \
@@ -199,7 +199,7 @@ pub struct Verify {
     pub deep: bool,
     /// Take files whose size and times are unchanged for intact.
     ///
-    /// These protected files are not read. Files of which the ctime alone is new are.
+    /// Such files are not read. A file whose ctime alone has changed is read.
     #[arg(long)]
     pub quick: bool,
     /// Read everything from the disk, not from memory.

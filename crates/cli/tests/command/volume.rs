@@ -589,9 +589,11 @@ fn the_readme_is_right() {
         let expected = if command.contains(" verify ") { exit::REPAIRABLE } else { exit::DONE };
         assert_eq!(output.status.code(), Some(expected), "{command}: {output:?}");
         let printed = String::from_utf8(output.stdout).unwrap();
-        // Indented lines, such as which shard a node lacked, depend on the object's id.
+        // Indented lines, such as which shard a node lacked, depend on the object's id. Next steps
+        // are printed to standard error.
+        let is_outer = |line: &&str| !line.starts_with(' ') && !line.starts_with("next: ");
         let outer = |text: &str| -> Vec<String> {
-            text.lines().filter(|line| !line.starts_with(' ')).map(without_numbers).collect()
+            text.lines().filter(is_outer).map(without_numbers).collect()
         };
         assert_eq!(outer(&printed), outer(shown), "{command}");
     }

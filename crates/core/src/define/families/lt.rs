@@ -15,8 +15,8 @@ use crate::error::{Error, Result};
 pub(super) const FAMILY: Family = Family {
     name: lt::FAMILY,
     summary: "LT: every block the XOR of a few data blocks; somewhat more than any k of n blocks are enough",
-    limits: "k up to 65536, n from k to 2^20 blocks on nodes=16, with 2^24 neighbours in all; c above 0, delta up to 1; variant=uniform, \
-             plain, originals[+singles] or coverage, [+decodable]; seed=0",
+    limits: "k up to 65536, n from k to 2^20 blocks on nodes=16, with 2^24 neighbours in all; c above 0 and up to 100, delta from 0.000000001 \
+             up to 1; variant=uniform, plain, originals[+singles] or coverage, [+decodable]; seed=0",
     example: "lt:k=64,n=128",
     define,
     rebuild: |spec, pin| rebuild(spec, pin),

@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 pub(super) const FAMILY: Family = Family {
     name: "xcode",
     summary: "X-Code: data and parity on every node, cheapest to encode and update",
-    limits: "n an odd prime up to 257; two of n rows are parity, as much as two nodes of n; any two may be lost",
+    limits: "n an odd prime up to 257; two of the n rows on each node are parity, so parity takes as much space as two of n nodes; any two may be lost",
     example: "xcode:n=7",
     define,
     rebuild: |spec, pin| rebuild_fixed(spec, pin, define),
