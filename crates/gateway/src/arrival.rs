@@ -18,7 +18,7 @@ use tokio::time::{Instant, Sleep};
 use crate::chunks::ChunkReader;
 use crate::headers::{Framing, decoded_length, expected_document};
 use crate::held::held;
-use crate::judge::{BodyJudge, lacking_trailer};
+use crate::judge::{BodyJudge, ExpectedBody, lacking_trailer};
 use crate::patience::ClientPatience;
 
 /// The fewest bytes of a body that a client must send in the time of the gateway's patience, unless
@@ -32,6 +32,7 @@ enum ArrivalFault {
     Framing,
     Digest,
     Trailer,
+    Cdata,
 }
 
 /// How far the body of a request has arrived. All clones are of the same body.
@@ -71,6 +72,9 @@ impl BodyArrival {
                 s3_error!(BadDigest, "the document does not have a digest that was stated")
             }
             ArrivalFault::Trailer => lacking_trailer(),
+            ArrivalFault::Cdata => {
+                s3_error!(MalformedXML, "the document has a CDATA section; escape its text instead")
+            }
         })
     }
 
@@ -100,7 +104,7 @@ pub fn arriving(request: Request<Incoming>, patience: Duration) -> (Request<Body
         framing: (framing != Framing::None).then(ChunkReader::default),
         is_decoded: framing == Framing::Unsigned,
         content: VecDeque::new(),
-        document: expected.map(BodyJudge::new),
+        document: expected.map(DocumentJudge::new),
         patience: BodyPatience::new(patience),
         arrival: arrival.clone(),
     };
@@ -116,10 +120,35 @@ struct ArrivingBody {
     is_decoded: bool,
     /// Content that goes on before more is read.
     content: VecDeque<Bytes>,
-    /// Judges a document, until it is over: the adapter does not compare it with its digests.
-    document: Option<BodyJudge>,
+    /// Judges a document, until it is over.
+    document: Option<DocumentJudge>,
     patience: BodyPatience,
     arrival: BodyArrival,
+}
+
+/// Judges a document in the place of the adapter, which does not compare it with its digests, and
+/// passes over what is in CDATA sections: it would read another name or value.
+struct DocumentJudge {
+    judge: BodyJudge,
+    /// The bytes so far that a CDATA section may begin with.
+    tail: Vec<u8>,
+    has_cdata: bool,
+}
+
+impl DocumentJudge {
+    const CDATA: &[u8] = b"<![CDATA[";
+
+    fn new(expected: ExpectedBody) -> Self {
+        Self { judge: BodyJudge::new(expected), tail: Vec::new(), has_cdata: false }
+    }
+
+    fn update(&mut self, bytes: &[u8]) {
+        self.judge.update(bytes);
+        let most = Self::CDATA.len();
+        let seen = [&self.tail, bytes].concat();
+        self.has_cdata |= seen.windows(most).any(|window| window == Self::CDATA);
+        self.tail = seen[seen.len().saturating_sub(most - 1)..].to_vec();
+    }
 }
 
 /// The patience with the client that sends a body. It counts the time in which the gateway waits
@@ -209,7 +238,10 @@ impl ArrivingBody {
             held(&self.arrival.0).trailers = trailers;
         }
         let Some(document) = self.document.take() else { return Ok(()) };
-        let judged = document.judge(&held(&self.arrival.0).trailers);
+        if document.has_cdata {
+            return Err(self.refuse(ArrivalFault::Cdata));
+        }
+        let judged = document.judge.judge(&held(&self.arrival.0).trailers);
         judged.map(drop).map_err(|error| match error.code() {
             S3ErrorCode::BadDigest => self.refuse(ArrivalFault::Digest),
             _ => self.refuse(ArrivalFault::Trailer),

@@ -26,6 +26,8 @@ use crate::judge::{BodyJudge, ExpectedBody, Received, bad_request};
 const AHEAD: usize = 4;
 /// What the adapter says of a body that does not have the SHA-256 in its signature.
 const UNLIKE_SIGNED: &str = "Sha256Mismatch";
+/// What the adapter says of a chunk whose signature is wrong.
+const WRONG_CHUNK: &str = "SignatureMismatch";
 
 /// What brings a body, and the headers after it.
 pub struct BodyOrigin {
@@ -126,6 +128,9 @@ impl BodyOrigin {
             return told(error);
         }
         let text = error.to_string();
+        if text.contains(WRONG_CHUNK) {
+            return s3_error!(SignatureDoesNotMatch, "a chunk of the body has a wrong signature");
+        }
         match text.contains(UNLIKE_SIGNED) {
             true => bad_request(
                 "XAmzContentSHA256Mismatch",

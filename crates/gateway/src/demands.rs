@@ -72,17 +72,61 @@ const HEADERS: [&str; 10] = [
     "x-amz-source-expected-bucket-owner",
 ];
 
+/// What the query of a presigned address says of the signature itself.
+const OF_SIGNATURE: [&str; 8] = [
+    "x-amz-algorithm",
+    "x-amz-credential",
+    "x-amz-date",
+    "x-amz-expires",
+    "x-amz-signedheaders",
+    "x-amz-signature",
+    "x-amz-security-token",
+    "x-amz-content-sha256",
+];
+
+/// What S3 ignores in a query: it is about the body, which nobody knows when an address is signed.
+/// JavaScript's SDK puts the checksum of nothing into each address.
+const OF_BODY: [&str; 3] =
+    ["x-amz-sdk-checksum-algorithm", "x-amz-trailer", "x-amz-decoded-content-length"];
+
 /// Begins the names of headers about checksums.
 const CHECKSUM: &str = "x-amz-checksum-";
 /// The known ends of such names.
 const CHECKSUMS: [&str; 8] =
     ["crc32", "crc32c", "crc64nvme", "sha1", "sha256", "algorithm", "mode", "type"];
 
+/// The checksums that a header may state, with their numbers of bytes.
+const CHECKSUM_BYTES: [(&str, usize); 5] =
+    [("crc32", 4), ("crc32c", 4), ("crc64nvme", 8), ("sha1", 20), ("sha256", 32)];
+
 /// Seconds for which a presigned address may hold: a week, as in S3.
 const LONGEST_PRESIGNED: u64 = 7 * 24 * 3600;
 
 /// Access lists that ask for nothing that is not so already.
 const OWN_ACCESS: [&str; 3] = ["private", "bucket-owner-read", "bucket-owner-full-control"];
+
+/// Carries over to the headers what a query says in the place of headers, as presigned addresses do:
+/// metadata, the source of a copy, an access list. Every signature covers the whole query.
+///
+/// # Errors
+/// If a value cannot stand in a header.
+pub fn carry_over(query: Option<&str>, headers: &mut HeaderMap) -> S3Result<()> {
+    for (name, value) in url::form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
+        let name = name.to_ascii_lowercase();
+        let is_of_body = OF_BODY.contains(&&*name)
+            || name.starts_with(CHECKSUM) && name != "x-amz-checksum-mode";
+        if !name.starts_with("x-amz-") || OF_SIGNATURE.contains(&&*name) || is_of_body {
+            continue;
+        }
+        let header = HeaderName::from_bytes(name.as_bytes()).ok();
+        let pair = header.zip(HeaderValue::from_bytes(value.as_bytes()).ok());
+        let Some((header, value)) = pair else {
+            return Err(s3_error!(InvalidArgument, "{name} in the query cannot be a header"));
+        };
+        headers.insert(header, value);
+    }
+    Ok(())
+}
 
 /// Refuses a request that asks for something that is not offered, or has headers of S3 that are not
 /// signed although others are.
@@ -99,7 +143,8 @@ pub fn expect_offered(method: &Method, query: Option<&str>, headers: &HeaderMap)
         return Err(s3_error!(InvalidRequest, "a request has a part or a range, not both"));
     }
     let Some(signed) = signed_names(&query, headers) else { return Ok(()) };
-    let is_signed = |name: &str| signed.split(';').any(|one| one == name);
+    let is_in_query = |name: &str| query.iter().any(|(one, _)| one.eq_ignore_ascii_case(name));
+    let is_signed = |name: &str| signed.split(';').any(|one| one == name) || is_in_query(name);
     let names = headers.keys().map(HeaderName::as_str);
     let mut unsigned = names.filter(|name| name.starts_with("x-amz-") && !is_signed(name));
     match unsigned.next() {
@@ -169,6 +214,7 @@ fn expect_offered_headers(headers: &HeaderMap) -> S3Result<()> {
             return Err(s3_error!(InvalidStorageClass, "the storage class is STANDARD"));
         }
     }
+    expect_digests(headers)?;
     let trailing = trailing(headers);
     let names = headers.keys().map(HeaderName::as_str).chain(trailing.iter().map(String::as_str));
     let mut unknown = names.filter(|name| {
@@ -178,6 +224,26 @@ fn expect_offered_headers(headers: &HeaderMap) -> S3Result<()> {
         Some(name) => Err(s3_error!(NotImplemented, "the checksum of {name} is not offered")),
         None => Ok(()),
     }
+}
+
+/// Refuses digests that no body can have.
+fn expect_digests(headers: &HeaderMap) -> S3Result<()> {
+    use base64::Engine;
+    let bytes = |text: &[u8]| base64::engine::general_purpose::STANDARD.decode(text).ok();
+    let is_digest = |text: &[u8], length| bytes(text).is_some_and(|bytes| bytes.len() == length);
+    if headers.get("content-md5").is_some_and(|text| !is_digest(text.as_bytes(), 16)) {
+        return Err(s3_error!(InvalidDigest, "the Content-MD5 is not 16 bytes in Base64"));
+    }
+    for (name, length) in CHECKSUM_BYTES {
+        let name = format!("{CHECKSUM}{name}");
+        // That of an upload in parts is followed by their number.
+        let stated = headers.get(&name).map(HeaderValue::as_bytes).unwrap_or_default();
+        let sum = stated.split(|&byte| byte == b'-').next().unwrap_or_default();
+        if headers.contains_key(&name) && !is_digest(sum, length) {
+            return Err(s3_error!(InvalidRequest, "{name} is not {length} bytes in Base64"));
+        }
+    }
+    Ok(())
 }
 
 /// Refuses conditions on what is written, and ways to send it, that are not offered.
@@ -304,6 +370,12 @@ mod tests {
             ("x-amz-expected-bucket-owner", "111122223333", Some("NotImplemented")),
             ("x-amz-source-expected-bucket-owner", "111122223333", Some("NotImplemented")),
             ("x-amz-checksum-crc32", "NhCmhg==", None),
+            ("x-amz-checksum-crc32", "NhCmhg==-3", None),
+            ("x-amz-checksum-crc32", "zzz", Some("InvalidRequest")),
+            ("x-amz-checksum-sha1", "NhCmhg==", Some("InvalidRequest")),
+            ("content-md5", "1B2M2Y8AsgTpgAmY7PhCfg==", None),
+            ("content-md5", "abc", Some("InvalidDigest")),
+            ("content-md5", "", Some("InvalidDigest")),
             ("x-amz-checksum-xxhash64", "NhCmhg==", Some("NotImplemented")),
             ("x-amz-trailer", "x-amz-checksum-crc32c", None),
             ("x-amz-trailer", "x-amz-checksum-md5", Some("NotImplemented")),
@@ -377,6 +449,39 @@ mod tests {
             pass_over_unreadable(Some(&presigned), &mut headers);
             assert!(headers.contains_key(&name), "it is signed");
         }
+    }
+
+    #[test]
+    fn what_a_query_says_counts_as_a_header() {
+        let carried = |query: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert("x-amz-meta-a", "from elsewhere".parse().unwrap());
+            carry_over(Some(query), &mut headers).map(|()| headers)
+        };
+        let signature = "X-Amz-Signature=0&X-Amz-SignedHeaders=host&X-Amz-Date=0";
+        let query = format!("{signature}&x-amz-meta-a=%C3%A9&X-Amz-Copy-Source=a%2Fb");
+        let headers = carried(&query).unwrap();
+        assert_eq!(headers["x-amz-meta-a"].as_bytes(), "é".as_bytes());
+        assert_eq!(headers["x-amz-copy-source"], "a/b");
+        assert_eq!(headers.len(), 2, "the signature is no header");
+        expect_offered(&Method::PUT, Some(&query), &headers).unwrap();
+        let other = [("x-amz-meta-b", "1")];
+        assert_eq!(refusal(Method::PUT, &query, &other).as_deref(), Some("AccessDenied"));
+        for (said, code) in [
+            ("x-amz-acl=public-read", Some("NotImplemented")),
+            ("x-amz-server-side-encryption=AES256", Some("NotImplemented")),
+            ("x-amz-object-lock-mode=COMPLIANCE", Some("NotImplemented")),
+            ("x-amz-storage-class=GLACIER", Some("InvalidStorageClass")),
+            ("x-amz-checksum-crc32=AAAAAA%3D%3D&x-amz-sdk-checksum-algorithm=CRC32", None),
+            ("x-amz-checksum-mode=ENABLED", None),
+        ] {
+            let headers = carried(said).unwrap();
+            let refused = expect_offered(&Method::PUT, Some(said), &headers).err();
+            let refused = refused.map(|error| error.code().as_str().to_owned());
+            assert_eq!(refused.as_deref(), code, "{said}");
+            assert!(!headers.contains_key("x-amz-checksum-crc32"), "{said}");
+        }
+        assert!(carried("x-amz-meta-a=%0A").is_err());
     }
 
     #[test]

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use http::header::{CONNECTION, CONTENT_RANGE, HOST};
+use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_RANGE, HOST};
+use http::uri::Scheme;
 use http::{HeaderValue, Method, Request, Response, StatusCode, Version};
 use hyper::Error as HyperError;
 use hyper::body::{Body as _, Incoming};
@@ -31,7 +32,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::arrival::{BodyArrival, arriving};
 use crate::delayed;
-use crate::demands::{is_forwarded, pass_over_unreadable, refused_form};
+use crate::demands::{carry_over, is_forwarded, pass_over_unreadable, refused_form};
 use crate::document::numbered;
 use crate::errors::explained;
 use crate::findings::UpkeepFindings;
@@ -135,6 +136,8 @@ struct Door {
     domain: Domain,
     pages: StatusPages,
     metrics: Arc<Metrics>,
+    /// How clients reach it, unless a proxy says otherwise.
+    scheme: Scheme,
 }
 
 impl Door {
@@ -196,8 +199,9 @@ impl Gateway {
         builder.set_auth(keys);
         let domain = Domain::new(options.domain.as_deref());
         builder.set_host(domain.clone());
+        let scheme = if tls.is_some() { Scheme::HTTPS } else { Scheme::HTTP };
         Ok(Self {
-            door: Arc::new(Door { service: builder.build(), domain, pages, metrics }),
+            door: Arc::new(Door { service: builder.build(), domain, pages, metrics, scheme }),
             tls: tls.map(Tls::acceptor).transpose()?,
             connections: Arc::new(Semaphore::new(allowed_connections(options.connections))),
             patience: PATIENCE,
@@ -394,10 +398,12 @@ impl Visit {
         let query = request.uri().query().map(str::to_owned);
         pass_over_unreadable(query.as_deref(), request.headers_mut());
         let is_local = peer.ip().to_canonical().is_loopback() && !is_forwarded(request.headers());
-        let form = refused_form(&method, request.headers());
+        let carried = carry_over(query.as_deref(), request.headers_mut());
+        let refused = refused_form(&method, request.headers()).or(carried.err());
+        request.extensions_mut().insert(door.scheme.clone());
         let is_page = path.starts_with("/-/") && door.bucket_of_host(&request).is_none();
         let (request, arrival) = arriving(request, patience);
-        let answered = match form {
+        let answered = match refused {
             _ if is_page => Ok(door.pages.answer(&path, is_local).await),
             Some(refused) => {
                 refused.to_http_response().map_err(|error| HttpError::new(error.into()))
@@ -407,6 +413,7 @@ impl Visit {
         let answered = answered.inspect_err(|error| tracing::error!(id, ?error, "request"))?;
         let mut answer = numbered(explained(answered, arrival.refusal()));
         tell_range_without_bytes(&method, &mut answer);
+        let mut answer = without_body(&method, answer);
         if let Ok(value) = HeaderValue::from_str(&id) {
             answer.headers_mut().insert("x-amz-request-id", value);
         }
@@ -432,6 +439,21 @@ fn tell_range_without_bytes(method: &Method, answer: &mut Response<Body>) {
     }
 }
 
+/// Takes away the body of an answer that has none in HTTP: to HEAD, or that nothing has changed. The
+/// adapter describes errors there, too. HTTP/1 leaves it out by itself, HTTP/2 does not.
+fn without_body(method: &Method, answer: Response<Body>) -> Response<Body> {
+    let is_head = method == Method::HEAD;
+    if !is_head && answer.status() != StatusCode::NOT_MODIFIED {
+        return answer;
+    }
+    let (mut head, body) = answer.into_parts();
+    let length = body.size_hint().exact().filter(|_| is_head).map(HeaderValue::from);
+    if let Some(length) = length.filter(|_| !head.headers.contains_key(CONTENT_LENGTH)) {
+        head.headers.insert(CONTENT_LENGTH, length);
+    }
+    Response::from_parts(head, Body::empty())
+}
+
 /// Returns an id that tells a request from others in the log.
 fn request_id() -> String {
     getrandom::u64().map_or_else(|_| "0".repeat(16), |id| format!("{id:016X}"))
@@ -444,6 +466,25 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
     use super::*;
+
+    /// HTTP/2 sends whatever body an answer has.
+    #[test]
+    fn answers_without_a_body_have_none() {
+        for (method, status, length) in [
+            (Method::HEAD, StatusCode::NOT_FOUND, Some("5")),
+            (Method::HEAD, StatusCode::NOT_MODIFIED, Some("5")),
+            (Method::GET, StatusCode::NOT_MODIFIED, None),
+        ] {
+            let mut answer = Response::new(Body::from("<xml>".to_owned()));
+            *answer.status_mut() = status;
+            let answer = without_body(&method, answer);
+            assert_eq!(answer.body().size_hint().exact(), Some(0), "{method} {status}");
+            let stated = answer.headers().get(CONTENT_LENGTH).map(|it| it.to_str().unwrap());
+            assert_eq!(stated, length, "{method} {status}");
+        }
+        let answer = without_body(&Method::GET, Response::new(Body::from("text".to_owned())));
+        assert_eq!(answer.body().size_hint().exact(), Some(4));
+    }
 
     /// A connection to a gateway whose volume is never asked.
     fn visit(leaving: &watch::Sender<()>) -> Visit {

@@ -156,6 +156,10 @@ impl S3Auth for Keys {
     async fn get_secret_key(&self, id: &str) -> S3Result<SecretKey> {
         match self.keys.get(id) {
             Some(key) => Ok(SecretKey::from(key.secret.clone())),
+            None if self.keys.is_empty() => Err(s3_error!(
+                InvalidAccessKeyId,
+                "this gateway has no keys, and takes requests without a signature"
+            )),
             None => Err(s3_error!(InvalidAccessKeyId, "there is no such key")),
         }
     }
@@ -165,7 +169,10 @@ impl S3Auth for Keys {
 impl S3Access for Keys {
     async fn check(&self, context: &mut S3AccessContext<'_>) -> S3Result<()> {
         if has_old_signature(context.uri().query(), context.headers()) {
-            return Err(s3_error!(InvalidRequest, "sign with AWS4-HMAC-SHA256"));
+            return Err(s3_error!(
+                InvalidRequest,
+                "sign with AWS4-HMAC-SHA256, for addresses too (boto3: signature_version='s3v4')"
+            ));
         }
         expect_offered(context.method(), context.uri().query(), context.headers())?;
         if context.s3_path().is_root() {

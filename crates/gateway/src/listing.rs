@@ -330,7 +330,7 @@ impl Store {
         Ok(S3Response::new(ListBucketsOutput {
             continuation_token: last.map(token_of),
             buckets: Some(buckets),
-            owner: Some(Owner::default()),
+            owner: Some(owner()),
             prefix,
         }))
     }
@@ -414,6 +414,12 @@ impl Store {
 fn is_passing(error: &paritas_volume::Error) -> bool {
     use ErrorKind::{Busy, Memory, TooFewNodes};
     matches!(error.kind(), Busy | Memory | TooFewNodes)
+}
+
+/// Returns the owner of all buckets. Programs expect that it has an id.
+fn owner() -> Owner {
+    let name = Some("paritas".to_owned());
+    Owner { id: name.clone(), display_name: name }
 }
 
 /// Returns the token that stands for the last key of a page.

@@ -9,7 +9,7 @@ use paritas_volume::{
     ErrorKind, FoundObject, GetOptions, Notes, ObjectName, Piece, PutOptions, PutReport,
 };
 use s3s::dto::{self, ETag, Timestamp};
-use s3s::{S3Error, S3Request, S3Response, S3Result, s3_error};
+use s3s::{S3Error, S3ErrorCode, S3Request, S3Response, S3Result, s3_error};
 
 use crate::body::{BodyFate, BodyOrigin, Outgoing, RequestBody, line, receive};
 use crate::conditions::{Conditions, Judgement};
@@ -22,6 +22,7 @@ use crate::judge::{ExpectedBody, Received};
 use crate::patience::{ClientPatience, PATIENCE};
 use crate::room::TransferRoom;
 use crate::store::Store;
+use crate::uploads::part_number;
 use crate::whole::is_of_whole;
 
 impl Store {
@@ -52,8 +53,10 @@ impl Store {
         };
         match on.judge(found.as_ref()) {
             Judgement::Holds => Ok(()),
-            _ if found.is_none() && on.wants_object() => Err(s3_error!(NoSuchKey)),
-            _ => Err(s3_error!(PreconditionFailed)),
+            _ if found.is_none() && on.wants_object() => {
+                Err(s3_error!(NoSuchKey, "there is no object {name}"))
+            }
+            _ => Err(s3_error!(PreconditionFailed, "a condition does not hold")),
         }
     }
 
@@ -510,11 +513,19 @@ fn is_current(if_range: Option<&HeaderValue>, facts: &ObjectFacts) -> bool {
 
 /// Returns the range of a piece. An object that is not in pieces is its own first one.
 fn piece_range(found: &FoundObject, number: i32) -> S3Result<Range<u64>> {
-    let refuse = || s3_error!(InvalidRange, "there is no part {number}");
+    let part = part_number(number)?;
+    let refuse = || {
+        let mut error = S3Error::with_message(
+            S3ErrorCode::Custom("InvalidPartNumber".into()),
+            format!("there is no part {number}"),
+        );
+        error.set_status_code(http::StatusCode::RANGE_NOT_SATISFIABLE);
+        error
+    };
     let Some(pieces) = found.pieces() else {
         return if number == 1 { Ok(0..found.length()) } else { Err(refuse()) };
     };
-    let is_it = |piece: &Piece| u32::try_from(number) == Ok(piece.part());
+    let is_it = |piece: &Piece| piece.part() == part;
     let at = pieces.iter().position(is_it).ok_or_else(refuse)?;
     let start = pieces[..at].iter().map(|piece| piece.length).sum();
     Ok(start..start + pieces[at].length)

@@ -279,7 +279,7 @@ impl S3 for Store {
         &self,
         request: S3Request<CompleteMultipartUploadInput>,
     ) -> S3Result<S3Response<CompleteMultipartUploadOutput>> {
-        self.complete(request.input).await
+        self.complete(request).await
     }
 
     async fn abort_multipart_upload(

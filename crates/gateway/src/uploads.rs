@@ -1,5 +1,6 @@
 //! Multipart uploads, as uploads of the volume.
 
+use http::uri::{Authority, Scheme};
 use md5::{Digest, Md5};
 use paritas_volume::{ErrorKind, Notes, Piece, PutReport, StoredPiece, Upload};
 use s3s::dto::*;
@@ -51,8 +52,9 @@ impl Store {
         }))
     }
 
-    /// Finds an upload, which must be one for this key.
+    /// Finds an upload, which must be one for this key. Its bucket must not have been removed.
     async fn upload(&self, bucket: &str, key: &str, id: &str) -> S3Result<Upload<'_>> {
+        self.expect_bucket(bucket).await?;
         let unknown = || s3_error!(NoSuchUpload, "there is no such upload");
         match self.volume.find_upload(id).await {
             Ok(upload) if names::key_of(bucket, upload.name()).as_deref() == Some(key) => {
@@ -146,8 +148,10 @@ impl Store {
 
     pub async fn complete(
         &self,
-        mut input: CompleteMultipartUploadInput,
+        request: S3Request<CompleteMultipartUploadInput>,
     ) -> S3Result<S3Response<CompleteMultipartUploadOutput>> {
+        let location = address_of(&request);
+        let mut input = request.input;
         let stated = StatedWhole {
             length: input.mpu_object_size,
             checksum: checksum_in!(input),
@@ -178,7 +182,7 @@ impl Store {
         };
         let (etag, checksum) = unless_overtaken(complete).await?;
         let mut output = CompleteMultipartUploadOutput {
-            location: Some(format!("/{}/{}", input.bucket, input.key)),
+            location: Some(location),
             bucket: Some(input.bucket),
             key: Some(input.key),
             e_tag: Some(ETag::Strong(etag)),
@@ -350,9 +354,18 @@ impl UploadsPage {
     }
 }
 
-fn part_number(number: i32) -> S3Result<u32> {
+pub fn part_number(number: i32) -> S3Result<u32> {
     let number = u32::try_from(number).ok().filter(|number| (1..=MOST_PARTS).contains(number));
     number.ok_or_else(|| s3_error!(InvalidArgument, "part numbers are 1 to {MOST_PARTS}"))
+}
+
+/// Returns the address to which a request was sent, without its query.
+fn address_of<T>(request: &S3Request<T>) -> String {
+    let header = |name: &str| request.headers.get(name)?.to_str().ok();
+    let scheme = request.extensions.get::<Scheme>().map_or("http", Scheme::as_str);
+    let scheme = header("x-forwarded-proto").unwrap_or(scheme);
+    let host = request.uri.authority().map(Authority::as_str).or(header("host"));
+    format!("{scheme}://{}{}", host.unwrap_or("localhost"), request.uri.path())
 }
 
 /// Returns the bytes of a source of `length` bytes that are copied.

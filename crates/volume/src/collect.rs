@@ -1,5 +1,6 @@
 //! Removing what interrupted puts and killed processes left on the nodes.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
 
 use futures::future::join_all;
@@ -10,6 +11,7 @@ use paritas_store::error::{ErrorKind, Result};
 use crate::claim;
 use crate::cluster::Cluster;
 use crate::files::delete_object;
+use crate::hints::FolderHints;
 use crate::list::manifests;
 use crate::members::{CLOCK, ClusterNode};
 use crate::names::{self, BACKLOG, LOST, MANIFESTS, OBJECTS, OBJECTS_2, OWED};
@@ -32,6 +34,8 @@ struct NodeHoldings {
     manifests: Vec<ObjectId>,
     /// The objects of all other files, with the files' ages.
     files: Vec<(ObjectId, Option<Duration>)>,
+    /// The objects that are said to be owed or lost.
+    hints: Vec<ObjectId>,
 }
 
 impl CollectJob<'_> {
@@ -44,12 +48,15 @@ impl CollectJob<'_> {
         let records = block("reading records", move || of_the_past(&id)).await?;
         records.iter().for_each(|(object, _)| census.given_up(*object));
         let holdings = join_all(ClusterNode::all(cluster).map(count_on)).await;
-        let mut listed = Vec::new();
+        let (mut listed, mut named) = (Vec::new(), BTreeSet::new());
+        let mut hints = BTreeSet::new();
         for (node, found) in cluster.nodes().zip(holdings) {
             // A node that does not answer is missing from the census, and then the census finds no
             // orphans by age.
             let Ok(found) = found else { continue };
-            found.manifests.into_iter().for_each(|object| census.manifest(object));
+            found.manifests.iter().for_each(|&object| census.manifest(object));
+            named.extend(found.manifests);
+            hints.extend(found.hints);
             found.files.into_iter().for_each(|(object, age)| census.file(object, age));
             census.listed(node);
             listed.push(node);
@@ -65,6 +72,9 @@ impl CollectJob<'_> {
                 deleted = done.into_iter().fold(deleted, Result::and);
             }
         }
+        if census.is_complete() {
+            self.forget(hints.difference(&named).copied().collect()).await;
+        }
         if census.is_complete() && deleted.is_ok() {
             // A record that cannot be removed does no harm, because its object is gone.
             records.into_iter().for_each(|(_, record)| _ = record.end());
@@ -75,6 +85,25 @@ impl CollectJob<'_> {
         };
         deleted.and(uploads).map(|uploads| orphans.len() + uploads)
     }
+
+    /// Removes the hints about objects that no manifest names: their names mean other objects by now,
+    /// or none. A hint is younger than the manifests of its object. So if one was seen, whatever
+    /// names its object now is listed after that.
+    async fn forget(&self, mut stale: BTreeSet<ObjectId>) {
+        if stale.is_empty() {
+            return;
+        }
+        let cluster = self.cluster;
+        let lists = cluster.nodes().map(|node| manifests(cluster, node, MANIFESTS, usize::MAX));
+        for list in join_all(lists).await {
+            let Ok(list) = list else { return };
+            list.iter().for_each(|(_, listed)| _ = stale.remove(&listed.version.object));
+        }
+        for object in stale {
+            FolderHints::owed(cluster).remove(object).await;
+            FolderHints::lost(cluster).remove(object).await;
+        }
+    }
 }
 
 /// Lists all files of a node, and removes what killed writers left there.
@@ -83,7 +112,7 @@ async fn count_on(node: ClusterNode<'_>) -> Result<NodeHoldings> {
     let storage = &**node.storage();
     storage.sweep(ORPHAN_AGE).await?;
     let now = node.clock().await?;
-    let mut files = Vec::new();
+    let (mut files, mut hints) = (Vec::new(), Vec::new());
     for folder in [OBJECTS, OBJECTS_2, names::RUNNING, OWED, LOST, BACKLOG] {
         let mut entries = storage.list(folder);
         while let Some(entry) = entries.next().await {
@@ -101,6 +130,7 @@ async fn count_on(node: ClusterNode<'_>) -> Result<NodeHoldings> {
             let modified = modified(storage, &entry).await?;
             let age = now.zip(modified).and_then(|(now, then)| now.duration_since(then).ok());
             files.extend(object.map(|object| (object, age)));
+            hints.extend(object.filter(|_| [OWED, LOST].contains(&folder)));
             let is_old = age.is_some_and(|age| age > ORPHAN_AGE);
             if clock.is_some_and(|name| is_old || is_abandoned(name)) {
                 storage.delete(&entry.path).await?;
@@ -111,7 +141,7 @@ async fn count_on(node: ClusterNode<'_>) -> Result<NodeHoldings> {
     // written.
     let manifests = manifests(node.cluster, node.node, MANIFESTS, usize::MAX).await?.into_iter();
     let manifests = manifests.map(|(_, listed)| listed.version.object).collect();
-    Ok(NodeHoldings { manifests, files })
+    Ok(NodeHoldings { manifests, files, hints })
 }
 
 /// Returns when a file was written.

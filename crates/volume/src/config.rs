@@ -361,15 +361,29 @@ fn is_volume_file(text: &str) -> bool {
 
 /// Returns an error that names the line and the key, but does not show the line.
 fn located(text: &str, error: &toml::de::Error) -> Error {
-    let Some(before) = error.span().and_then(|span| text.get(..span.start)) else {
-        return Error::parameters(error.message());
+    let message = plain(error.message());
+    // A key that is missing in the whole file has no line.
+    let is_missing = message.starts_with("missing key");
+    let span = error.span().filter(|span| !is_missing || span.start > 0);
+    let Some(before) = span.and_then(|span| text.get(..span.start)) else {
+        return Error::parameters(message);
     };
     let number = before.matches('\n').count();
     let line = text.lines().nth(number).unwrap_or("");
     let key = line.split('=').next().unwrap_or("").trim();
     let is_key = !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     let key = if is_key { format!(", `{key}`") } else { String::new() };
-    Error::parameters(format!("line {}{key}: {}", number + 1, error.message()))
+    Error::parameters(format!("line {}{key}: {message}", number + 1))
+}
+
+/// Says in plain words what the parser expected.
+fn plain(message: &str) -> String {
+    let words = [
+        ("expected parsable string", "expected a size, such as \"256 KiB\""),
+        ("expected usize", "expected a whole number"),
+        ("missing field", "missing key"),
+    ];
+    words.iter().fold(message.to_owned(), |text, (from, to)| text.replace(from, to))
 }
 
 /// Returns the text of a new volume file.
@@ -569,7 +583,7 @@ mod tests {
             ("[hedge]\nquantile = 1.5", "`hedge.quantile` must be between 0 and 1; got 1.5"),
             ("[hedge]\nmost = -1", "`hedge.most`"),
             ("[[node]]\nname = \"a b\"\nuri = \"x\"", "`name` of node 1"),
-            ("[[node]]\nname = \"a\"", "missing field `uri`"),
+            ("[[node]]\nname = \"a\"", "missing key `uri`"),
             (
                 "[[node]]\nname = \"a\"\nuri = \"x\"\n[[node]]\nname = \"a\"\nuri = \"y\"",
                 "two nodes have the name \"a\"",

@@ -194,6 +194,9 @@ impl<'a> NameFiles<'a> {
                 Ok(Ok(manifest)) => return Some(VersionOrigin::of(&manifest)),
                 Ok(Err(_)) => origin = VersionOrigin::Foreign,
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) if error.kind() == ErrorKind::NotRecognised => {
+                    origin = VersionOrigin::Foreign;
+                }
                 Err(error) => {
                     failure = Some(VersionOrigin::Unknown(node, error.message().to_owned()));
                 }
@@ -378,13 +381,12 @@ impl<'a> NameFiles<'a> {
     ) -> Result<Rebuilt> {
         self.cluster.expect_room(self.name, &object.layout)?;
         let target = |&(part, node): &(usize, NodeIndex)| (part, self.place(node, object, part));
-        let place = |part: usize| {
-            let node = places.of(PartIndex(part)).next()?;
-            Some(self.place(node, object, part))
+        let places = |part: usize| {
+            places.of(PartIndex(part)).map(|node| self.place(node, object, part)).collect()
         };
         let rebuild = Rebuild {
             object: object.clone(),
-            places: (0..object.layout.part_count()).map(place).collect(),
+            places: (0..object.layout.part_count()).map(places).collect(),
             settings: self.cluster.setup.settings.clone(),
         };
         let progress = |bytes| self.cluster.advance(self.name, bytes);

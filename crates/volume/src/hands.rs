@@ -11,7 +11,7 @@ use paritas_store::error::{Error, ErrorKind, Result};
 use crate::cluster::Cluster;
 use crate::driver::Hands;
 use crate::files::{ManifestFile, NameFiles, NodeParts, VersionOrigin};
-use crate::flaw::Flaw;
+use crate::flaw::{Flaw, told};
 use crate::manifest::Manifest;
 use crate::names::ObjectName;
 use crate::protocol::{
@@ -78,6 +78,8 @@ pub(crate) struct NameHands<'a> {
     /// The object in shards that the actions are about, once it is known.
     pub object: Option<ShardedObject>,
     pub log: NameLog,
+    /// Why parts could not be made, if too few are whole.
+    pub too_few: Option<String>,
     /// Number of manifests that were written.
     pub manifests_written: usize,
     /// The manifests that were read or made, as they are stored.
@@ -109,11 +111,18 @@ impl<'a> NameHands<'a> {
             asks_everyone: false,
             object: None,
             log: NameLog::default(),
+            too_few: None,
             manifests_written: 0,
             manifests: BTreeMap::new(),
             holders: BTreeMap::new(),
             origins: BTreeMap::new(),
         }
+    }
+
+    /// Returns what went wrong, for a message.
+    pub fn reasons(&self) -> String {
+        let flaws = Some(told(&self.log.flaws)).filter(|flaws| !flaws.is_empty());
+        Vec::from_iter(self.too_few.clone().into_iter().chain(flaws)).join("; ")
     }
 
     pub fn note(&mut self, node: NodeIndex, shard: Option<usize>, message: impl Into<String>) {
@@ -200,7 +209,7 @@ impl<'a> NameHands<'a> {
                 parts.map(|(&(part, node), stored)| self.take_stored(part, node, stored)).collect()
             }
             Err(error) if error.kind() == ErrorKind::TooFewShards => {
-                self.note(first, None, "too few shards are whole to make its own");
+                self.too_few = Some(error.message().to_owned());
                 vec![Answer::Impossible; wanted.len()]
             }
             Err(error) => vec![self.failed(first, None, &error); wanted.len()],

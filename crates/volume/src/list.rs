@@ -33,11 +33,13 @@ pub struct Listing {
     pub is_sure: bool,
 }
 
+/// For each name, its versions, each with the nodes that have it.
+pub(crate) type VersionsByName = BTreeMap<ObjectName, BTreeMap<Listed, Vec<NodeIndex>>>;
+
 /// All versions that any node has.
 #[derive(Debug, Default)]
 pub(crate) struct Versions {
-    /// For each name, its versions, each with the nodes that have it.
-    pub names: BTreeMap<ObjectName, BTreeMap<Listed, Vec<NodeIndex>>>,
+    pub names: VersionsByName,
     /// The nodes that answered.
     pub answered: BTreeSet<NodeIndex>,
     pub flaws: Vec<Flaw>,

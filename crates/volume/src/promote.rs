@@ -6,7 +6,7 @@ use crate::claim::Claim;
 use crate::driver::drive;
 use crate::files::NameFiles;
 use crate::find::{FindJob, is_replaced};
-use crate::flaw::{Flaw, told};
+use crate::flaw::Flaw;
 use crate::found::FoundObject;
 use crate::hands::{NameHands, NameLog};
 use crate::hints::FolderHints;
@@ -98,7 +98,7 @@ impl<'a> StageJob<'a> {
         let promote = Promote::new(cluster.quorum, id, cluster.spread(id, code), made);
         let (outcome, promote) = drive(promote, &mut hands).await;
         let PromoteOutcome::Promoted { is_owed } = outcome else {
-            return Err(self.failure(&outcome, &hands.log.flaws).await);
+            return Err(self.failure(&outcome, &hands.reasons()).await);
         };
         FolderHints::backlog(cluster).remove(id).await;
         if is_owed {
@@ -109,7 +109,7 @@ impl<'a> StageJob<'a> {
     }
 
     /// Returns the error of a promotion that failed.
-    async fn failure(&self, outcome: &PromoteOutcome, flaws: &[Flaw]) -> Error {
+    async fn failure(&self, outcome: &PromoteOutcome, reasons: &str) -> Error {
         let is_incomplete = matches!(outcome, PromoteOutcome::Incomplete { .. });
         let is_lost = is_incomplete && self.is_lost().await;
         // The shards of an object that was removed meanwhile are not lost.
@@ -128,7 +128,7 @@ impl<'a> StageJob<'a> {
             PromoteOutcome::Unsure => (ErrorKind::TooFewNodes, "too few nodes answered"),
             PromoteOutcome::Promoted { .. } => (ErrorKind::Internal, "the object is promoted"),
         };
-        Error::new(kind, format!("{}: {what}: {}", self.files.name, told(flaws)))
+        Error::new(kind, format!("{}: {what}: {reasons}", self.files.name))
     }
 
     /// Whether all nodes answer and the object cannot be computed from the parts that they have.

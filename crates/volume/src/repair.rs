@@ -10,7 +10,6 @@ use crate::cluster::MOST_ATTEMPTS;
 use crate::driver::drive;
 use crate::files::NameFiles;
 use crate::find::{FindJob, find_piece, keeps_changing, unreadable};
-use crate::flaw::{Flaw, told};
 use crate::hands::{NameHands, NameLog};
 use crate::hints::FolderHints;
 use crate::manifest::{Body, Content, Manifest};
@@ -103,10 +102,10 @@ impl NameRepair<'_> {
                 Err(self.lost(listed, error).await)
             }
             RepairOutcome::TooFewParts(listed) => {
-                let error = unrepaired(name, &outcome, &hands.log.flaws);
+                let error = unrepaired(name, &outcome, &hands.reasons());
                 Err(self.lost(listed, error).await)
             }
-            failed => Err(unrepaired(name, &failed, &hands.log.flaws)),
+            failed => Err(unrepaired(name, &failed, &hands.reasons())),
         }
     }
 
@@ -143,7 +142,7 @@ impl NameRepair<'_> {
 }
 
 /// Returns the error of a repair that could not bring a name into order.
-fn unrepaired(name: &ObjectName, outcome: &RepairOutcome, flaws: &[Flaw]) -> Error {
+fn unrepaired(name: &ObjectName, outcome: &RepairOutcome, reasons: &str) -> Error {
     let (kind, what) = match outcome {
         RepairOutcome::Nothing => {
             return Error::new(ErrorKind::NotFound, format!("there is no object {name}"));
@@ -151,7 +150,7 @@ fn unrepaired(name: &ObjectName, outcome: &RepairOutcome, flaws: &[Flaw]) -> Err
         RepairOutcome::TooFewParts(_) => (ErrorKind::TooFewShards, "too few shards are whole"),
         _ => (ErrorKind::TooFewNodes, "too few nodes answered"),
     };
-    Error::new(kind, format!("{name}: {what}: {}", told(flaws)))
+    Error::new(kind, format!("{name}: {what}: {reasons}"))
 }
 
 /// Does the remaining work once all parts of the object's stage are whole.

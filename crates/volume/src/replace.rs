@@ -7,7 +7,7 @@
 //! has a hint about each object that lacks a shard there, so that an interrupted replacement is
 //! seen, and finished by whoever repairs what is owed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures::future::{join_all, try_join_all};
 use futures::stream::{self, StreamExt, TryStreamExt};
@@ -18,10 +18,10 @@ use crate::files::NameFiles;
 use crate::find::keeps_changing;
 use crate::flaw::told;
 use crate::hints::FolderHints;
-use crate::list::ListJob;
+use crate::list::{ListJob, VersionsByName};
 use crate::manifest::Body;
 use crate::names::{
-    BACKLOG, LOST, MANIFESTS, OBJECTS, OBJECTS_2, OWED, ObjectName, READY, RUNNING, SCRUB,
+    self, BACKLOG, LOST, MANIFESTS, OBJECTS, OBJECTS_2, OWED, ObjectName, READY, RUNNING, SCRUB,
 };
 use crate::node::{Mode, is_of_probe, tells_cases};
 use crate::protocol::{Listed, NodeIndex, View};
@@ -62,7 +62,9 @@ impl FillJob<'_> {
             let files = NameFiles { cluster, name: &name };
             self.copy_newest(files, newest).await.map(usize::from)
         };
-        let copied = stream::iter(ListJob::of(cluster, "").versions().await?.names).map(copy);
+        let names = ListJob::of(cluster, "").versions().await?.names;
+        self.forget_others(&names).await?;
+        let copied = stream::iter(names).map(copy);
         let sum = async |sum, copied| Ok(sum + copied);
         let manifests = copied.buffer_unordered(AT_ONCE).try_fold(0, sum).await?;
         let mark = cluster.mark_of(node).into();
@@ -145,6 +147,23 @@ impl FillJob<'_> {
             }
         }
         try_join_all(probes.iter().map(|path| storage.delete(path))).await.map(drop)
+    }
+
+    /// Deletes the manifests that no other node shows, although enough have answered to show every
+    /// version that counts. An earlier node had them, or an interrupted call has copied them; they
+    /// would bring back names that were removed since.
+    async fn forget_others(&self, names: &VersionsByName) -> Result<()> {
+        let storage = self.cluster.node(self.node);
+        let known: BTreeSet<Listed> = names.values().flat_map(BTreeMap::keys).copied().collect();
+        let mut entries = storage.list(MANIFESTS);
+        let mut others = Vec::new();
+        while let Some(entry) = entries.next().await {
+            let path = entry?.path;
+            let version = names::parse_manifest(&path).map(|(_, listed)| listed);
+            others.extend(version.filter(|it| !known.contains(it)).map(|_| path));
+        }
+        let deleted = stream::iter(&others).map(|path| storage.delete(path));
+        deleted.buffer_unordered(AT_ONCE).try_collect().await
     }
 
     /// Copies a manifest, unless it is that of a small object, or the mark of a removed name, and

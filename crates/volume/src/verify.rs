@@ -17,6 +17,7 @@ use crate::get::read_all;
 use crate::hands::NameLog;
 use crate::hints::FolderHints;
 use crate::list::ListJob;
+use crate::manifest::Piece;
 use crate::names::{self, ObjectName};
 use crate::overview::Overview;
 use crate::protocol::{Listed, NodeIndex, PartIndex, Quorum, VersionKind};
@@ -165,7 +166,9 @@ impl VerifyJob<'_> {
         for piece in pieces {
             let name = &names::piece(upload, piece.number)?;
             let files = NameFiles { cluster, name: self.name };
-            let of_piece = match find_piece(files, verdict.listed.version, upload, piece).await {
+            let found = find_piece(files, verdict.listed.version, upload, piece).await;
+            let sharded = found.as_ref().ok().and_then(FoundObject::sharded);
+            let of_piece = match found {
                 Ok(_) => Box::pin(VerifyJob { name, ..self }.run()).await,
                 Err(error) => Err(error),
             };
@@ -174,17 +177,35 @@ impl VerifyJob<'_> {
                     verdict.state = verdict.state.max(found.state);
                     verdict.spare = verdict.spare.min(found.spare);
                     verdict.read_bytes += found.read_bytes;
-                    found.flaws.into_iter().for_each(|flaw| flaw.add_to(&mut verdict.flaws));
+                    let missing = missing_of_piece(cluster, piece, sharded, &found.missing);
+                    let flaws = found.flaws.into_iter().chain(missing);
+                    flaws.for_each(|flaw| flaw.add_to(&mut verdict.flaws));
                 }
                 // The piece is gone.
                 Err(error) if error.kind() == ErrorKind::TooFewShards => {
                     (verdict.state, verdict.spare) = (verdict.state.max(State::Lost), 0);
+                    Flaw::new("all nodes", None, error.message()).add_to(&mut verdict.flaws);
                 }
                 Err(error) => return Err(error),
             }
         }
         Ok(verdict)
     }
+}
+
+/// Returns a flaw for each missing shard of a piece, on the node that should have it.
+fn missing_of_piece(
+    cluster: &Cluster,
+    piece: &Piece,
+    object: Option<ShardedObject>,
+    missing: &[usize],
+) -> Vec<Flaw> {
+    let homes = object.map(|it| cluster.spread(it.id, it.layout.code()).homes).unwrap_or_default();
+    let flaw = |&shard: &usize| {
+        let node = homes.get(shard).map_or("", |&node| cluster.node_name(node));
+        Flaw::new(node, Some(shard), format!("missing of piece {}", piece.number))
+    };
+    missing.iter().map(flaw).collect()
 }
 
 /// Looks for all parts and manifests of a version.

@@ -564,8 +564,9 @@ Examples:
 Each node must exist and be empty, as for `init`. It is tried out as there, gets the volume's mark, \
 and is then added to the volume file; the rest of the file does not change. New objects use the node \
 at once; `repair` moves to it the shards and manifests of older objects that belong there. The number \
-of nodes that may be lost does not change. Copy the file to all other clients before nodes fail: a \
-client with the old list does not ask the new node.")]
+of nodes that may be lost does not change. Before that repair, copy the file to all other clients, and \
+restart `serve` and `keep`, which read it when they start: with the old list they do not ask the new \
+node, and objects that moved there cannot be read.")]
 pub struct Add {
     /// The volume file.
     pub volume: PathBuf,
@@ -623,8 +624,9 @@ Example:
 
 Give the new node the name of the lost one in the volume file, with the new URI if that differs. \
 It must be empty. It gets the manifests first, and then the volume's mark, without which it is not \
-asked for anything; then all objects are repaired. An interrupted command can be run again. To \
-take a node out of the volume, use `drain` instead.")]
+asked for anything; then all objects are repaired. An interrupted command can be run again. If the \
+old disk comes back, delete its file `ready`, and replace the node by it: it has names that were \
+removed since, which this command deletes. To take a node out of the volume, use `drain` instead.")]
 pub struct Replace {
     /// The volume file.
     pub volume: PathBuf,

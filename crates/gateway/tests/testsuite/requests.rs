@@ -569,10 +569,29 @@ async fn documents_have_the_digests_that_are_stated() {
     let trailer = ["x-amz-trailer: x-amz-checksum-crc32"];
     let answer = ask(&open, "POST /photos?delete", &trailer, delete).await;
     assert_eq!(code_of(&answer), "MalformedTrailerError", "{answer}");
+    let cdata = "<Delete><Object><Key>a<![CDATA[b]]></Key></Object></Delete>";
+    let answer = ask(&open, "POST /photos?delete", &[], cdata).await;
+    assert_eq!(code_of(&answer), "MalformedXML", "it would delete `a`: {answer}");
     assert_eq!(get(&open, "a").await, "hello");
     let right = "Content-MD5: aFPqFnlCon58cZ4Qt7zwvQ==";
     let answer = ask(&open, "POST /photos?delete", &[right], delete).await;
     assert!(answer.contains("<Deleted>"), "{answer}");
+}
+
+/// A presigned address says in its query what other requests say in headers.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_query_may_say_what_headers_say() {
+    let open = open_to_all().await;
+    let put = "PUT /photos/a?x-amz-meta-color=bl%C3%A4u&x-amz-checksum-crc32=AAAAAA%3D%3D";
+    assert!(ask(&open, put, &[], "hello").await.starts_with("HTTP/1.1 200"));
+    let head = ask(&open, "HEAD /photos/a", &[], "").await;
+    assert!(head.contains("x-amz-meta-color: "), "{head}");
+    let answer = ask(&open, "PUT /photos/b?x-amz-copy-source=photos%2Fa", &[], "").await;
+    assert!(answer.contains("<CopyObjectResult"), "{answer}");
+    assert_eq!(get(&open, "b").await, "hello");
+    let refused = ask(&open, "PUT /photos/b?x-amz-acl=public-read", &[], "other").await;
+    assert_eq!(code_of(&refused), "NotImplemented");
+    assert_eq!(get(&open, "b").await, "hello");
 }
 
 /// A damaged manifest may be of any time.

@@ -141,8 +141,30 @@ async fn an_upload_that_two_complete_is_complete_for_both() {
         let parts = ask(&open, &format!("GET /photos/{key}?uploadId={id}"), &[], "").await;
         assert_eq!(code_of(&parts), "NoSuchUpload", "{parts}");
     }
+    let id = begin(&open, "a%20b").await;
+    let document = document_of(&[(1, put_part(&open, "a%20b", 1, &id, "hello").await)]);
+    let answer = ask(&open, &format!("POST /photos/a%20b?uploadId={id}"), &[], &document).await;
+    assert!(answer.contains("<Location>http://x/photos/a%20b</Location>"), "{answer}");
+    for (number, code) in [(2, "InvalidPartNumber"), (0, "InvalidArgument")] {
+        let line = format!("GET /photos/a%20b?partNumber={number}");
+        assert_eq!(code_of(&ask(&open, &line, &[], "").await), code);
+    }
     let long = format!("GET /photos/a?uploadId={}", "a".repeat(300));
     assert_eq!(code_of(&ask(&open, &long, &[], "").await), "NoSuchUpload");
+}
+
+/// An upload does not bring back a bucket that was removed since.
+#[tokio::test(flavor = "multi_thread")]
+async fn uploads_end_with_their_bucket() {
+    let open = open_to_all().await;
+    let id = begin(&open, "a").await;
+    let document = document_of(&[(1, put_part(&open, "a", 1, &id, "hello").await)]);
+    assert!(ask(&open, "DELETE /photos", &[], "").await.starts_with("HTTP/1.1 204"));
+    let line = format!("POST /photos/a?uploadId={id}");
+    assert_eq!(code_of(&ask(&open, &line, &[], &document).await), "NoSuchBucket");
+    let line = format!("PUT /photos/a?partNumber=2&uploadId={id}");
+    assert_eq!(code_of(&ask(&open, &line, &[], "more").await), "NoSuchBucket");
+    assert_eq!(code_of(&ask(&open, "GET /photos", &[], "").await), "NoSuchBucket");
 }
 
 /// The piece that was begun last counts, also if both are of the same second or the first one came

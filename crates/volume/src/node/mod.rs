@@ -93,8 +93,9 @@ pub trait Node: fmt::Debug + Send + Sync {
     /// bytes.
     ///
     /// # Errors
-    /// If the file does not exist ([`ErrorKind::NotFound`]), or if it ends before the range does,
-    /// is too long to be read whole, or cannot be read ([`ErrorKind::Io`]).
+    /// If the file does not exist ([`ErrorKind::NotFound`]), if it is too long to be read whole, and
+    /// so is not what it should be ([`ErrorKind::NotRecognised`]), or if it ends before the range
+    /// does or cannot be read ([`ErrorKind::Io`]).
     async fn read(&self, path: &str, range: Option<Range<u64>>) -> Result<Bytes>;
 
     /// Reads a range of a file as [`Self::read`] does, for a caller whose thread may block: a
@@ -226,7 +227,7 @@ fn check_prefix(prefix: &str) -> Result<()> {
 fn too_long(path: &str) -> Error {
     let message =
         format!("{path} has more than {MOST_WHOLE} bytes, too many for what it should be");
-    Error::new(ErrorKind::Io, message)
+    Error::new(ErrorKind::NotRecognised, message)
 }
 
 /// Returns the error for a range beyond the end of a file, which has `length` bytes.

@@ -7,7 +7,8 @@
 //! | settling | manifests | the object's parts are looked for |
 //! | finding | parts, from all nodes | missing parts are made, and those away from home are copied there |
 //! | storing | parts | what failed goes to substitutes. If anything was stored, or could not be made, another survey |
-//! | checking | versions, from all nodes | too few answers: unsure. The object was replaced: what was stored is discarded. It could not be read or made: repair ends. Else surplus copies are dealt with |
+//! | checking | versions, from all nodes | too few answers: unsure. The object was replaced: what was stored is discarded. It could not be read: repair ends. It could not be made: its parts are looked for once more. Else surplus copies are dealt with |
+//! | confirming | parts, from all nodes | another process has moved a part: repair must begin anew. Else too few parts are whole |
 //! | proving | checks, on their homes, of parts that are elsewhere, too | a part that is whole on its home loses its copies elsewhere. Any other part is owed |
 //! | thinning | deletions of surplus copies | older versions are removed |
 //! | deleting | deletions of older shards, then of their manifests | done |
@@ -57,6 +58,8 @@ struct ObjectParts {
     proved: PartPlaces,
     failed: BTreeSet<NodeIndex>,
     is_impossible: bool,
+    /// Whether a part has come to a node since it turned out that too few are whole.
+    is_moved: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -68,6 +71,7 @@ enum RepairPhase {
     Finding,
     Storing,
     Checking,
+    Confirming,
     Discarding,
     Proving,
     Thinning,
@@ -96,7 +100,8 @@ pub enum RepairOutcome {
     Nothing,
     /// The name was removed long ago. Its mark is deleted.
     Collected,
-    /// The name means another version by now, so repair must begin anew.
+    /// Repair must begin anew: the name means another version by now, or another process moves the
+    /// parts.
     Superseded,
     /// Too few nodes answered.
     Unsure,
@@ -169,10 +174,14 @@ impl Repair {
     }
 
     fn find(&mut self, object: ObjectId) -> NextStep<RepairOutcome> {
-        if self.shards.is_none() {
-            return self.delete_objects();
+        match self.shards {
+            None => self.delete_objects(),
+            Some(_) => self.find_in(RepairPhase::Finding, object),
         }
-        self.phase = RepairPhase::Finding;
+    }
+
+    fn find_in(&mut self, phase: RepairPhase, object: ObjectId) -> NextStep<RepairOutcome> {
+        self.phase = phase;
         NextStep::Act(ask(self.view.quorum().indices(), Request::FindParts(object)))
     }
 
@@ -199,9 +208,18 @@ impl Repair {
         match self.view.latest() {
             Some(latest) if latest != listed => NextStep::Done(RepairOutcome::Superseded),
             _ if self.settling.is_none() => self.read(listed),
-            _ if is_impossible => NextStep::Done(RepairOutcome::TooFewParts(listed)),
+            _ if is_impossible => self.find_in(RepairPhase::Confirming, object),
             _ => self.prove(object),
         }
+    }
+
+    /// Ends a repair for which too few parts were whole, unless they are being moved.
+    fn confirm(&self, listed: Listed) -> NextStep<RepairOutcome> {
+        let is_moved = self.shards.as_ref().is_some_and(|shards| shards.is_moved);
+        NextStep::Done(match is_moved {
+            true => RepairOutcome::Superseded,
+            false => RepairOutcome::TooFewParts(listed),
+        })
     }
 
     /// Checks the home copy of each part that has copies elsewhere, too.
@@ -256,6 +274,7 @@ impl Repair {
             RepairPhase::Reading | RepairPhase::Settling => self.settle(listed),
             RepairPhase::Finding | RepairPhase::Storing => self.store(listed),
             RepairPhase::Checking => self.check(listed),
+            RepairPhase::Confirming => self.confirm(listed),
             RepairPhase::Discarding => NextStep::Done(RepairOutcome::Superseded),
             RepairPhase::Proving => self.thin(listed.version.object),
             RepairPhase::Thinning => self.delete_objects(),
@@ -345,13 +364,16 @@ impl ObjectParts {
     fn new(spread: Spread, stages: Vec<usize>) -> Self {
         let [places, stored, proved] = [const { PartPlaces::new() }; 3];
         let failed = BTreeSet::new();
-        Self { spread, stages, places, stored, proved, failed, is_impossible: false }
+        let [is_impossible, is_moved] = [false; 2];
+        Self { spread, stages, places, stored, proved, failed, is_impossible, is_moved }
     }
 
     fn note(&mut self, event: &Event) {
         let node = event.action.node;
         match (event.action.request, &event.answer) {
             (Request::FindParts(_), Answer::Parts(parts)) => {
+                let is_new = parts.iter().any(|&part| !self.places.has_on(part, node));
+                self.is_moved |= self.is_impossible && is_new;
                 parts.iter().for_each(|&part| self.places.add(part, node));
             }
             (Request::StorePart { part, .. }, Answer::Stored { .. }) => {

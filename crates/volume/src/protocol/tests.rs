@@ -1,5 +1,6 @@
 //! Single histories of the machines, which the exploration does not check by name.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 
 use paritas_shards::ObjectId;
@@ -268,6 +269,27 @@ fn too_few_parts_remove_nothing() {
     let is_deletion =
         |request| matches!(request, Request::DeleteOlder(_) | Request::DeleteManifest(_));
     assert_eq!(nodes_of(&asked, is_deletion), [0; 0]);
+}
+
+/// Another repair moves parts: what was found is not there any more, but somewhere else.
+#[test]
+fn parts_that_move_are_not_lost() {
+    let listings = Cell::new(0);
+    let moving = |node, request| match request {
+        Request::FindParts(_) => {
+            listings.set(listings.get() + 1);
+            let is_moved = node == 2 && listings.get() > NODES;
+            match is_moved {
+                true => Some(Answer::Parts(vec![PartIndex(0)])),
+                false => stored(node, request),
+            }
+        }
+        Request::StorePart { .. } => Some(Answer::Impossible),
+        _ => stored(node, request),
+    };
+    let (outcome, asked) = run(Repair::new(quorum(), 0), moving);
+    assert_eq!(outcome, RepairOutcome::Superseded);
+    assert_eq!(nodes_of(&asked, |it| matches!(it, Request::FindParts(_))).len(), 2 * NODES);
 }
 
 #[test]

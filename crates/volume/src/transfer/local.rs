@@ -110,13 +110,18 @@ impl UnitsLeft {
 }
 
 impl UnitCrew {
-    /// Keeps one unit after the other, and reports each that is done, until all are taken or one
-    /// fails.
+    /// Keeps one unit after the other, and reports each that is done, until all are taken, one
+    /// fails, or nobody listens any more. Then it ends at once: if the work was interrupted, the
+    /// runtime is about to stop, and nothing can wait for a time in it.
     async fn work(&self, line: &UnboundedSender<u64>) {
         while !self.is_over.load(Ordering::Relaxed) {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             let Some(unit) = self.units.get(number) else { return };
-            let kept = Arc::clone(&self.receiver).unit(unit, self.wanted.clone()).await;
+            let kept = tokio::select! {
+                biased;
+                () = line.closed() => return,
+                kept = Arc::clone(&self.receiver).unit(unit, self.wanted.clone()) => kept,
+            };
             if kept.is_err() || line.send(number).is_err() {
                 self.is_over.store(true, Ordering::Relaxed);
             }

@@ -23,8 +23,8 @@ use crate::transfer::{Place, Settings, ShardedObject};
 #[derive(Debug)]
 pub(crate) struct Rebuild {
     pub object: ShardedObject,
-    /// Where each part is, if it is anywhere.
-    pub places: Vec<Option<Place>>,
+    /// Where each part is. If it is not there any more, the next place is asked.
+    pub places: Vec<Vec<Place>>,
     pub settings: Settings,
 }
 
@@ -57,8 +57,7 @@ impl Rebuild {
     ) -> Result<Rebuilt> {
         let parts: Vec<usize> = targets.iter().map(|(part, _)| *part).collect();
         let ShardedObject { layout, length, digest, .. } = self.object;
-        let places = self.places.into_iter().map(Vec::from_iter).collect();
-        let receiver = Receiver::new(layout.clone(), length, places, self.settings);
+        let receiver = Receiver::new(layout.clone(), length, self.places, self.settings);
         let plan = Arc::new(ReadPlan::new(&receiver, parts)?);
         let mut writings = join_all(targets.into_iter().map(begin)).await;
         for writing in &mut writings {

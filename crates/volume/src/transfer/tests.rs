@@ -470,7 +470,7 @@ async fn a_repair_asks_a_node_no_more_after_its_first_failure() {
     let (length, digest) = (sent.length, sent.digest);
     let rebuild = Rebuild {
         object: ShardedObject { id, layout: layout.clone(), length, digest },
-        places: nodes.iter().enumerate().map(there).collect(),
+        places: nodes.iter().enumerate().map(there).map(Vec::from_iter).collect(),
         settings: settings(),
     };
     let node = Memory::default();

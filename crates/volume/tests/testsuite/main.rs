@@ -5,6 +5,7 @@ mod common;
 mod conformance;
 mod failing_put;
 mod faults;
+mod homes;
 mod names;
 mod nodes;
 mod nodes_http;

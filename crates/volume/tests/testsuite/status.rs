@@ -40,6 +40,40 @@ async fn the_status_shows_what_a_repair_could_not_make_whole() {
     assert_eq!(disks.files("lost").len(), 0);
 }
 
+/// Hints about objects that were replaced or removed since go with the next repair of everything.
+#[tokio::test]
+async fn hints_about_former_objects_go() {
+    let disks = Disks::new(3);
+    let volume = disks.volume("2+1").await;
+    // A removal could not delete everything on a disk that was away; the name has an object anew.
+    put(&volume, "owed", &content(10_000)).await;
+    let hidden = disks.hide(&[0]);
+    disks.open("2+1").remove(&name("owed")).await.unwrap();
+    hidden.show();
+    let volume = disks.open("2+1");
+    put(&volume, "owed", &content(10_000)).await;
+    volume.repair(&name("owed"), false).await.unwrap();
+    assert!(volume.status().await.unwrap().owed.objects > 0, "the hint is about the removal");
+    // An object that could not be repaired was removed.
+    put(&volume, "lost", b"small").await;
+    let of_it = |path: &PathBuf| path.to_string_lossy().contains("/lost@/");
+    disks.files("manifests").iter().filter(|path| of_it(path)).for_each(|path| damage(path));
+    volume.repair(&name("lost"), false).await.unwrap_err();
+    volume.remove(&name("lost")).await.unwrap();
+    volume.repair(&name("lost"), true).await.unwrap();
+    assert_eq!(volume.status().await.unwrap().lost.objects, 1);
+    // One that waits still keeps its hint.
+    put(&volume, "waits", &content(10_000)).await;
+    let of_it = |path: &PathBuf| path.to_string_lossy().contains("/waits.");
+    let parts: Vec<PathBuf> = disks.files("objects").into_iter().filter(of_it).collect();
+    parts[..2].iter().for_each(|path| std::fs::remove_file(path).unwrap());
+    volume.repair(&name("waits"), false).await.unwrap_err();
+    volume.collect().await.unwrap();
+    let status = volume.status().await.unwrap();
+    assert_eq!((status.owed.objects, status.lost.objects), (0, 1));
+    assert_eq!(volume.lost("").await, [name("waits")]);
+}
+
 #[tokio::test]
 async fn whether_there_is_any_object_is_told_without_a_listing_of_all() {
     let disks = Disks::new(6);

@@ -176,6 +176,11 @@ pub async fn status(volume: &Volume, path: &Path, output: &Output) -> Outcome {
         let failed = status.nodes.iter().filter(|node| node.problem.is_some());
         let failed = failed.map(|node| node.name.as_str()).collect();
         output.next(&report::repair_command_once_writable(path, &failed));
+    } else if volume.troubles().is_empty() && status.lost.objects > 0 {
+        output.next(&format!(
+            "{} names the lost objects, and forgets those that are whole by now",
+            report::command("repair", path, " --deep")
+        ));
     }
     Ok(match status.useless() {
         useless if useless > status.tolerance => Exit::Io,

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::path::PathBuf;
 
 use serde_json::json;
 
@@ -42,7 +43,8 @@ fn a_node_joins_and_another_one_leaves() {
     tank.run("status", &[]).expect(exit::DONE);
     for number in 0..6 {
         let object = format!("large/{number}");
-        let got = tank.run("get", &args![&object, tank.path("moved"), "--force"]).expect(exit::DONE);
+        let got =
+            tank.run("get", &args![&object, tank.path("moved"), "--force"]).expect(exit::DONE);
         assert_eq!(got.result()["flaws"], json!([]), "a moved shard is found: {got}");
     }
 
@@ -134,6 +136,26 @@ fn a_silent_node_is_drained_and_removed() {
     tank.run("verify", &args!["--deep"]).expect(exit::DONE);
     let text = run(args!["volume", "status", tank.path("tank.toml")]).expect(exit::DONE).text();
     assert!(text.starts_with("3 nodes, any 1 node may be lost"), "{text}");
+}
+
+/// An earlier disk may take the place of a node again, without the names that were removed since.
+#[test]
+fn an_earlier_disk_brings_back_no_names() {
+    let tank = Tank::new(3, "2+1");
+    for name in ["removed", "kept"] {
+        tank.put(name, &Chance(5).bytes(30_000));
+    }
+    let [old, now] = [tank.path("old"), tank.disk(2)];
+    fs::rename(&now, &old).unwrap();
+    fs::remove_file(old.join("ready")).unwrap();
+    // A day later, nothing is left of the removed name.
+    let is_removed = |path: &PathBuf| path.to_string_lossy().contains("removed");
+    tank.files().iter().filter(|path| is_removed(path)).for_each(|it| fs::remove_file(it).unwrap());
+    fs::rename(&old, &now).unwrap();
+    tank.run("replace", &args!["node3"]).expect(exit::DONE);
+    let listed = tank.run("ls", &[]).expect(exit::DONE).results();
+    assert_eq!(listed.iter().map(|line| &line["name"]).collect::<Vec<_>>(), ["kept"]);
+    tank.run("verify", &args!["--deep"]).expect(exit::DONE);
 }
 
 /// A folder counts once, even under two names, and all nodes are examined before anything is
