@@ -220,8 +220,23 @@ impl Gateway {
     /// # Errors
     /// If the system no longer accepts connections ([`ErrorKind::Io`]).
     pub async fn serve(self, listener: TcpListener, stop: impl Future<Output = ()>) -> Result<()> {
+        self.serve_in_turn(listener, std::future::pending(), stop).await
+    }
+
+    /// Answers requests as [`Self::serve`] does, until another gateway at the same address takes its
+    /// place: `replaced` is ready. The requests that have begun may then take as long as they need.
+    ///
+    /// # Errors
+    /// As for [`Self::serve`].
+    pub async fn serve_in_turn(
+        self,
+        listener: TcpListener,
+        replaced: impl Future<Output = ()>,
+        stop: impl Future<Output = ()>,
+    ) -> Result<()> {
         let leaving = watch::Sender::new(());
-        let mut stop = std::pin::pin!(stop);
+        let (mut replaced, mut stop) = (std::pin::pin!(replaced), std::pin::pin!(stop));
+        let mut is_replaced = false;
         loop {
             let next = async {
                 let permit = Arc::clone(&self.connections).acquire_owned().await.ok();
@@ -229,6 +244,10 @@ impl Gateway {
             };
             let (permit, accepted) = tokio::select! {
                 next = next => next,
+                () = &mut replaced => {
+                    is_replaced = true;
+                    break;
+                }
                 () = &mut stop => break,
             };
             let (stream, peer) = match accepted {
@@ -249,6 +268,12 @@ impl Gateway {
         drop(listener);
         // Answers that take longer break off; a put that is not acknowledged is not visible.
         leaving.send_replace(());
+        if is_replaced {
+            tokio::select! {
+                () = leaving.closed() => return Ok(()),
+                () = stop => {}
+            }
+        }
         let _ = tokio::time::timeout(LEAVING, leaving.closed()).await;
         Ok(())
     }

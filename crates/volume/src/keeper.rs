@@ -10,7 +10,6 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 use crate::claim::Claim;
 use crate::clock::now;
-use crate::open::OpenedFile;
 use crate::volume::Volume;
 
 /// How often a volume is looked after.
@@ -41,7 +40,8 @@ struct Keeper<'v> {
     told: &'v (dyn Fn(&str, &Error) + Send + Sync),
 }
 
-/// Looks after a volume until this future is dropped. `told` is called with the work that failed,
+/// Looks after a volume until this future is dropped, as it should be when the volume file lists
+/// other nodes ([`Volume::until_other_nodes`]). `told` is called with the work that failed,
 /// such as `repairing a/b`, and with the error. The work is tried again in the next round.
 pub async fn keep(volume: &Volume, upkeep: Upkeep, told: &(dyn Fn(&str, &Error) + Send + Sync)) {
     let keeper = Keeper { volume, told };
@@ -63,11 +63,8 @@ async fn every<F: Future<Output = ()>>(period: Duration, act: impl Fn() -> F) {
 }
 
 impl Keeper<'_> {
-    /// Reports that the volume file lists other nodes. Repairs owed objects, and promotes objects
-    /// that wait for it, the oldest first.
+    /// Repairs owed objects, and promotes objects that wait for it, the oldest first.
     async fn look(&self) {
-        let file = self.volume.file.as_ref().map_or(Ok(()), OpenedFile::expect_same_nodes);
-        self.note("reading the volume file", file);
         let status = match self.volume.status().await {
             Ok(status) => status,
             Err(error) => return self.note::<()>("looking", Err(error)),

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use paritas::{Code, CodecOptions, Spec};
 use paritas_store::error::{Error, ErrorKind, Result};
-use paritas_store::shown::shown;
 
 use crate::config::{Config, NodeEntry};
 use crate::node::{self, Location, Node};
@@ -17,6 +16,7 @@ use crate::stages::parts_of;
 use crate::transfer::{Hedge, Settings};
 
 /// A volume file from which a volume was opened.
+#[derive(Clone)]
 pub(crate) struct OpenedFile {
     path: PathBuf,
     nodes: Vec<NodeEntry>,
@@ -41,16 +41,10 @@ impl OpenedFile {
         }
     }
 
-    /// Checks that the file still lists the nodes that it listed when it was opened. A file that
-    /// cannot be read at present says nothing.
-    pub fn expect_same_nodes(&self) -> Result<()> {
-        match Config::read(&self.path) {
-            Ok(now) if now.nodes != self.nodes => Err(Error::parameters(format!(
-                "{} lists other nodes than this process uses; start it again",
-                shown(&self.path)
-            ))),
-            _ => Ok(()),
-        }
+    /// Whether the file lists other nodes than when it was opened. A file that cannot be read at
+    /// present says nothing.
+    pub fn has_other_nodes(&self) -> bool {
+        Config::read(&self.path).is_ok_and(|now| now.nodes != self.nodes)
     }
 }
 
@@ -217,14 +211,14 @@ mod tests {
         let (_, file) = read(&path, |_| CodecOptions::default()).unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
         let other = text.replace("uri = \"b\"", "uri = \"c\"");
-        for (now, is_same) in [
-            (format!("{text}\n# a remark\n"), true),
-            (other, false),
-            ("half".to_owned(), true),
-            (text, true),
+        for (now, is_other) in [
+            (format!("{text}\n# a remark\n"), false),
+            (other, true),
+            ("half".to_owned(), false),
+            (text, false),
         ] {
             std::fs::write(&path, now).unwrap();
-            assert_eq!(file.expect_same_nodes().is_ok(), is_same);
+            assert_eq!(file.has_other_nodes(), is_other);
         }
     }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::ops::Range;
 use std::path::Path;
+use std::time::Duration;
 
 use futures::future::join_all;
 use paritas::{Code, CodecOptions, Spec};
@@ -29,6 +30,7 @@ use crate::members::ClusterNode;
 use crate::names::{self, ObjectName};
 use crate::node::Probe;
 use crate::open::{self, OpenedFile};
+use crate::outside::block;
 use crate::overview::Overview;
 use crate::placement::Member;
 use crate::plain::{self, Pattern, PlainFiles};
@@ -48,6 +50,9 @@ use crate::verify::{Verdict, VerifyJob, most_urgent_first};
 /// Largest number of files that a node may list, for each name that it would otherwise be asked
 /// about. Listing one more folder takes as long as listing some hundred files of a folder.
 const LISTED_FOR_ONE: usize = 100;
+
+/// How often the volume file is looked at.
+const LOOK_AT_FILE: Duration = Duration::from_secs(5);
 
 /// A volume in use.
 #[derive(Debug)]
@@ -463,6 +468,22 @@ impl Volume {
     pub async fn scrub_status(&self) -> ScrubStatus {
         let nodes: Vec<_> = self.cluster.nodes().collect();
         Cursor::newest(&self.cluster, &nodes).await.status
+    }
+
+    /// Returns when the volume file lists other nodes than this value uses, because some were added,
+    /// drained or removed. A program that lasts should open the volume again then: it does not ask
+    /// new nodes, and cannot read what has moved to them. The file is looked at every few seconds. A
+    /// volume without a file has the same nodes for ever.
+    pub async fn until_other_nodes(&self) {
+        let Some(file) = self.file.clone() else { return std::future::pending().await };
+        loop {
+            tokio::time::sleep(LOOK_AT_FILE).await;
+            let opened = file.clone();
+            let look = block("reading the volume file", move || opened.has_other_nodes());
+            if look.await.is_ok_and(|has_other_nodes| has_other_nodes) {
+                return;
+            }
+        }
     }
 
     /// Returns the state of the nodes, and what waits to be done.

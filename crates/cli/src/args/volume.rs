@@ -246,8 +246,9 @@ Examples:
 Every minute, objects with owed shards are repaired and waiting objects are promoted, the oldest \
 first; every hour, remains of interrupted commands are removed; once a week, all blocks are read. \
 Work that fails causes a warning, and is tried again. Several machines may do this for one volume; \
-`paritas serve` does it as well. It ends with 130 after Ctrl-C, and with 143 after the signal \
-SIGTERM. docs/gateway.md has a unit for systemd.")]
+`paritas serve` does it as well. Both notice when the volume file lists other nodes. The command \
+ends with 130 after Ctrl-C, and with 143 after the signal SIGTERM. docs/gateway.md has a unit for \
+systemd.")]
 pub struct Keep {
     /// The volume file.
     #[arg(value_name = "VOLUME")]
@@ -564,9 +565,9 @@ Examples:
 Each node must exist and be empty, as for `init`. It is tried out as there, gets the volume's mark, \
 and is then added to the volume file; the rest of the file does not change. New objects use the node \
 at once; `repair` moves to it the shards and manifests of older objects that belong there. The number \
-of nodes that may be lost does not change. Before that repair, copy the file to all other clients, and \
-restart `serve` and `keep`, which read it when they start: with the old list they do not ask the new \
-node, and objects that moved there cannot be read.")]
+of nodes that may be lost does not change. Before that repair, copy the file to all other clients: \
+with the old list they do not ask the new node, and objects that moved there cannot be read. `serve` \
+and `keep` notice within seconds that the file lists other nodes.")]
 pub struct Add {
     /// The volume file.
     pub volume: PathBuf,

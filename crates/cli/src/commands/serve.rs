@@ -1,14 +1,15 @@
 //! `paritas serve`: a gateway for programs that speak S3.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use paritas_gateway::{DoorOptions, Gateway, Keys, Tls, UpkeepFindings};
 use paritas_report::volumes::ServeLine;
-use paritas_volume::{Error, Result, Upkeep, Volume, keep, run_until_told};
+use paritas_volume::{Error, ErrorKind, Result, Upkeep, Volume, keep, run_until_told};
 use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::{JoinError, JoinSet};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -26,66 +27,142 @@ pub fn run(args: &Serve, output: &Output) -> Outcome {
         Some(file) => Keys::read(file)?,
         None => Keys::open(),
     };
-    let keys = keys.read_only(args.read_only);
     let tls = match &args.tls[..] {
         [certificates, key] => Some(Tls { certificates: certificates.clone(), key: key.clone() }),
         _ => None,
     };
+    let serving = Serving { args, keys: keys.read_only(args.read_only), tls };
     let volume = Arc::new(open(&args.volume)?);
-    let options = DoorOptions {
-        connections: args.connections,
-        memory: args.memory,
-        has_public_pages: args.public_pages,
-        domain: args.domain.clone(),
-    };
-    let gateway = Gateway::new(volume, keys, tls.as_ref(), options)?;
+    let gateway = serving.gateway(&volume)?;
     let work = |stop| {
         exit::at_second_signal(&Arc::default());
-        serve(args, gateway, tls.is_some(), output, stop)
+        serving.run(volume, gateway, output, stop)
     };
     run_until_told(work)?;
     Ok(Exit::Done)
 }
 
-async fn serve(
-    args: &Serve,
-    gateway: Gateway,
-    is_secret: bool,
-    output: &Output,
-    stop: BoxFuture<'static, ()>,
-) -> Result<()> {
-    let failed = |error: std::io::Error| {
+/// What all gateways have that serve at an address one after the other: whenever the volume file
+/// lists other nodes, another gateway takes the new requests, and the one before it finishes its
+/// own.
+struct Serving<'a> {
+    args: &'a Serve,
+    keys: Keys,
+    tls: Option<Tls>,
+}
+
+impl Serving<'_> {
+    fn gateway(&self, volume: &Arc<Volume>) -> Result<Gateway> {
+        let options = DoorOptions {
+            connections: self.args.connections,
+            memory: self.args.memory,
+            has_public_pages: self.args.public_pages,
+            domain: self.args.domain.clone(),
+        };
+        Gateway::new(Arc::clone(volume), self.keys.clone(), self.tls.as_ref(), options)
+    }
+
+    async fn run(
+        &self,
+        mut volume: Arc<Volume>,
+        mut gateway: Gateway,
+        output: &Output,
+        stop: BoxFuture<'static, ()>,
+    ) -> Result<()> {
+        let listener = TcpListener::bind(&self.args.listen).await;
+        let listener = listener.and_then(TcpListener::into_std);
+        let listener = listener.map_err(|error| self.cannot_listen(error))?;
+        self.tell(&listener, output)?;
+        let stop = stop.shared();
+        let mut gateways = JoinSet::new();
+        loop {
+            let upkeep = match self.args.no_upkeep || self.args.read_only {
+                true => std::future::pending().boxed(),
+                false => look_after(self.args, gateway.findings())?.boxed(),
+            };
+            let own = listener.try_clone().and_then(TcpListener::from_std);
+            let own = own.map_err(|error| self.cannot_listen(error))?;
+            let (end, ended) = oneshot::channel::<()>();
+            gateways.spawn(gateway.serve_in_turn(own, ended.map(drop), stop.clone()));
+            let next = async {
+                tokio::select! {
+                    () = upkeep => std::future::pending().await,
+                    next = self.next(&volume) => next,
+                }
+            };
+            tokio::select! {
+                (opened, next) = next => (volume, gateway) = (opened, next),
+                served = first_end(&mut gateways) => return served,
+                () = stop.clone() => break,
+            }
+            drop(end);
+        }
+        // What was begun is finished.
+        while let Some(served) = gateways.join_next().await {
+            joined(served)?;
+        }
+        Ok(())
+    }
+
+    /// Waits until the volume file lists other nodes. Returns the volume and a gateway with them.
+    async fn next(&self, volume: &Volume) -> (Arc<Volume>, Gateway) {
+        loop {
+            volume.until_other_nodes().await;
+            let opened = Volume::open(&self.args.volume, paritas_tune::codec_options).map(Arc::new);
+            match opened.and_then(|opened| Ok((self.gateway(&opened)?, opened))) {
+                Ok((gateway, opened)) => {
+                    tracing::info!("the volume file lists other nodes: they are used now");
+                    return (opened, gateway);
+                }
+                Err(error) => tracing::warn!(%error, "reading the volume file"),
+            }
+        }
+    }
+
+    fn tell(&self, listener: &std::net::TcpListener, output: &Output) -> Result<()> {
+        let address = listener.local_addr().map_err(|error| self.cannot_listen(error))?;
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        let endpoint = format!("{scheme}://{address}");
+        let line = ServeLine { endpoint: endpoint.clone(), page: format!("{endpoint}/-/") };
+        output.result(line, || format!("serving S3 at {endpoint}; its page is {endpoint}/-/"));
+        Ok(())
+    }
+
+    fn cannot_listen(&self, error: std::io::Error) -> Error {
         let hint = match error.kind() {
             std::io::ErrorKind::InvalidInput => {
                 "; give an address and a port, as in 127.0.0.1:9000"
             }
             _ => "",
         };
-        Error::parameters(format!("cannot listen at {}: {error}{hint}", args.listen)).because(error)
-    };
-    let listener = TcpListener::bind(&args.listen).await.map_err(failed)?;
-    let address = listener.local_addr().map_err(failed)?;
-    let endpoint = format!("{}://{address}", if is_secret { "https" } else { "http" });
-    let line = ServeLine { endpoint: endpoint.clone(), page: format!("{endpoint}/-/") };
-    output.result(line, || format!("serving S3 at {endpoint}; its page is {endpoint}/-/"));
-    let upkeep = match args.no_upkeep || args.read_only {
-        true => std::future::pending().boxed(),
-        false => look_after(&args.volume, args.background.rate, gateway.findings())?.boxed(),
-    };
-    tokio::select! {
-        served = gateway.serve(listener, stop) => served,
-        () = upkeep => Ok(()),
+        let listen = &self.args.listen;
+        Error::parameters(format!("cannot listen at {listen}: {error}{hint}")).because(error)
     }
+}
+
+/// Returns what made a gateway end before it was told to, which one that was told to end without a
+/// fault does not.
+async fn first_end(gateways: &mut JoinSet<Result<()>>) -> Result<()> {
+    loop {
+        match gateways.join_next().await {
+            Some(served) => joined(served)?,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+fn joined(served: std::result::Result<Result<()>, JoinError>) -> Result<()> {
+    served.map_err(|error| Error::new(ErrorKind::Internal, error.to_string()))?
 }
 
 /// Opens the volume again for work in the background, looks after it, and logs and notes what
 /// fails.
 fn look_after(
-    path: &Path,
-    rate: Option<paritas_volume::Rate>,
+    args: &Serve,
     findings: Arc<UpkeepFindings>,
 ) -> Result<impl Future<Output = ()> + use<>> {
-    let volume = Volume::open(path, paritas_tune::codec_options)?.in_background(rate);
+    let volume = Volume::open(&args.volume, paritas_tune::codec_options)?;
+    let volume = volume.in_background(args.background.rate);
     Ok(async move {
         let told = |doing: &str, error: &Error| {
             tracing::warn!(doing, %error, "upkeep");

@@ -7,9 +7,10 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
 
 use crate::common::tank::Tank;
-use crate::common::{exit, paritas, run};
+use crate::common::{Chance, exit, paritas, run};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// A running gateway, and its address.
@@ -36,6 +37,16 @@ impl Server {
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
         (status, body.to_owned())
+    }
+
+    /// Returns the bytes of an object, if it can be read.
+    fn bytes(&self, path: &str) -> Option<Vec<u8>> {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        let end = answer.windows(4).position(|window| window == b"\r\n\r\n")?;
+        answer.starts_with(b"HTTP/1.1 200").then(|| answer.split_off(end + 4))
     }
 
     /// Sends a request, and returns all of the answer.
@@ -126,6 +137,29 @@ fn what_cannot_be_served_is_told() {
     refused(&args!["--anonymous", "--tls", &keys, &keys], exit::ARGUMENTS, "keys.toml");
     let gone = tank.path("gone.pem");
     refused(&args!["--anonymous", "--tls", &gone, &keys], exit::IO, "gone.pem");
+}
+
+/// Nodes are added while a gateway runs, and objects move to them.
+#[test]
+fn a_gateway_uses_nodes_that_are_added() {
+    let mut tank = Tank::new(3, "2+1");
+    tank.disks = 7;
+    let object = |number| Chance(number).bytes(30_000);
+    (0..8).for_each(|number| _ = tank.put(&format!("photos/{number}"), &object(number)));
+    let server = Server::start(&tank.path("tank.toml"), &["--anonymous", "--no-upkeep"]);
+    let is_served =
+        |number| server.bytes(&format!("/photos/{number}")).is_some_and(|it| it == object(number));
+    assert!((0..8).all(is_served));
+    let nodes = ["disk3", "disk4", "disk5", "disk6"];
+    nodes.iter().for_each(|node| std::fs::create_dir(tank.path(node)).unwrap());
+    tank.run("add", &nodes.map(|node| args!["--node", node]).concat()).expect(exit::DONE);
+    tank.run("repair", &[]).expect(exit::DONE);
+    let begin = Instant::now();
+    while !(0..8).all(is_served) {
+        assert!(begin.elapsed() < Duration::from_secs(60), "the new nodes are not used");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    assert_eq!(server.end(), 0);
 }
 
 /// An object in pieces is repaired with its pieces.

@@ -94,10 +94,9 @@ fn report_added(
         let names: Vec<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
         let path = shown(path);
         format!(
-            "{} added: {path} has {}, {}\n  give every client this file, and restart `serve` and \
-             `keep`, which read it when they start; then `paritas volume repair {path}` moves shards \
-             and manifests of older objects to where they belong now, where clients with the old \
-             file do not look for them",
+            "{} added: {path} has {}, {}\n  give every client this file (`serve` and `keep` notice \
+             it); then `paritas volume repair {path}` moves shards and manifests of older objects to \
+             where they belong now, where clients with the old file do not look for them",
             names.join(", "),
             counted(volume.node_count(), "node"),
             report::tolerance_text(volume)
@@ -187,11 +186,11 @@ impl Drained {
         let next = match (self.is_removable(), self.is_settled) {
             (true, _) if is_removed => format!(
                 "it is removed from {path}; delete its files once every client has this file \
-                 (`serve` and `keep` read it when they start)"
+                 (`serve` and `keep` notice it)"
             ),
             (true, _) => format!(
-                "nothing needs it any more: once every client has {path} (`serve` and `keep` read it \
-                 when they start), `paritas volume drain {path} {node} --remove` removes it"
+                "nothing needs it any more: once every client has {path} (`serve` and `keep` notice \
+                 it), `paritas volume drain {path} {node} --remove` removes it"
             ),
             (false, true) => format!(
                 "what is left belongs to objects that are being written, or whose put was \

@@ -1,10 +1,12 @@
 //! `paritas volume verify`, `repair`, `keep`, `replace`, `promote` and `reencode`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use futures::StreamExt;
+use futures::future::{Either, select};
 use paritas_report::parts::ObjectStateWord;
 use paritas_report::volumes::{
     VolumeCollectLine, VolumePromoteLine, VolumeReencodeLine, VolumeRepairLine, VolumeReplaceLine,
@@ -339,12 +341,28 @@ async fn scrub(volume: &mut Volume, tally: &mut ObjectTally<'_>) -> Result<(), F
     Ok(())
 }
 
-/// Looks after a volume until the user ends the command.
+/// Looks after a volume until the user ends the command. If the volume file lists other nodes, the
+/// volume is opened again.
 pub async fn keep(args: &Keep, output: &Output) -> Outcome {
-    let volume = super::open_background(&args.volume, args.background)?;
+    let mut volume = super::open_background(&args.volume, args.background)?;
     let told = |doing: &str, error: &Error| output.warn(&format!("{doing}: {error}"));
-    paritas_volume::keep(&volume, Upkeep::default(), &told).await;
-    Ok(Exit::Done)
+    loop {
+        let is_over = {
+            let keep = pin!(paritas_volume::keep(&volume, Upkeep::default(), &told));
+            matches!(select(keep, pin!(volume.until_other_nodes())).await, Either::Left(_))
+        };
+        if is_over {
+            return Ok(Exit::Done);
+        }
+        match super::open_background(&args.volume, args.background) {
+            Ok(opened) => {
+                output
+                    .warn(&format!("{} lists other nodes: they are used now", shown(&args.volume)));
+                volume = opened;
+            }
+            Err(failure) => output.warn(&failure.message),
+        }
+    }
 }
 
 /// Fills a node that replaces a lost one, and repairs all objects. Returns the worst exit code.
