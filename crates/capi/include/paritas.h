@@ -475,7 +475,7 @@ paritas_status paritas_encode_shards(const paritas_codec *codec,
 /**
  * Computes lost shards from the others. `shards` are k + m pointers, and `present` has a flag for
  * each of them. A shard that is not present is computed; it is left out if its pointer is null.
- * Returns PARITAS_LOST if too many shards are lost.
+ * Returns PARITAS_LOST if too many shards are lost to compute one that is not left out.
  */
 paritas_status paritas_reconstruct(const paritas_codec *codec,
                                    uint8_t *const *shards,

@@ -380,7 +380,7 @@ pub unsafe extern "C" fn paritas_encode_shards(
 
 /// Computes lost shards from the others. `shards` are k + m pointers, and `present` has a flag for
 /// each of them. A shard that is not present is computed; it is left out if its pointer is null.
-/// Returns PARITAS_LOST if too many shards are lost.
+/// Returns PARITAS_LOST if too many shards are lost to compute one that is not left out.
 ///
 /// # Safety
 /// The pointers are null or as this describes.
