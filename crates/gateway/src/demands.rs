@@ -105,8 +105,8 @@ const LONGEST_PRESIGNED: u64 = 7 * 24 * 3600;
 /// Access lists that ask for nothing that is not so already.
 const OWN_ACCESS: [&str; 3] = ["private", "bucket-owner-read", "bucket-owner-full-control"];
 
-/// Carries over to the headers what a query says in the place of headers, as presigned addresses do:
-/// metadata, the source of a copy, an access list. Every signature covers the whole query.
+/// Carries over to the headers what a query says in the place of headers, as presigned addresses
+/// do: metadata, the source of a copy, an access list. Every signature covers the whole query.
 ///
 /// # Errors
 /// If a value cannot stand in a header.

@@ -223,8 +223,9 @@ impl Gateway {
         self.serve_in_turn(listener, std::future::pending(), stop).await
     }
 
-    /// Answers requests as [`Self::serve`] does, until another gateway at the same address takes its
-    /// place: `replaced` is ready. The requests that have begun may then take as long as they need.
+    /// Answers requests as [`Self::serve`] does, until another gateway at the same address takes
+    /// its place: `replaced` is ready. The requests that have begun may then take as long as they
+    /// need.
     ///
     /// # Errors
     /// As for [`Self::serve`].
@@ -464,8 +465,8 @@ fn tell_range_without_bytes(method: &Method, answer: &mut Response<Body>) {
     }
 }
 
-/// Takes away the body of an answer that has none in HTTP: to HEAD, or that nothing has changed. The
-/// adapter describes errors there, too. HTTP/1 leaves it out by itself, HTTP/2 does not.
+/// Takes away the body of an answer that has none in HTTP: to HEAD, or that nothing has changed.
+/// The adapter describes errors there, too. HTTP/1 leaves it out by itself, HTTP/2 does not.
 fn without_body(method: &Method, answer: Response<Body>) -> Response<Body> {
     let is_head = method == Method::HEAD;
     if !is_head && answer.status() != StatusCode::NOT_MODIFIED {

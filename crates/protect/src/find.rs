@@ -241,8 +241,8 @@ impl Protection {
         folders
     }
 
-    /// Returns the folders that were chosen for parity but do not exist now, perhaps because a disk is
-    /// not mounted, if parity is missing.
+    /// Returns the folders that were chosen for parity but do not exist now, perhaps because a disk
+    /// is not mounted, if parity is missing.
     pub fn absent_folders(&self) -> Vec<PathBuf> {
         let chosen = chosen_folders(&self.settings).filter(|_| self.lacks_parity());
         chosen.filter(|folder| !folder.is_dir()).collect()

@@ -1,4 +1,5 @@
-//! Disks that were mounted in a root and are not mounted now, and disks that hide what was protected.
+//! Disks that were mounted in a root and are not mounted now, and disks that hide what was
+//! protected.
 //!
 //! While a disk is not mounted, the folder at which it is mounted is empty or does not exist. The
 //! files that were protected on the disk are not missing then; their state is unknown. A repair
@@ -37,8 +38,8 @@ impl Absence {
     }
 }
 
-/// Returns the folders at which other file systems were mounted, or are mounted and not looked into,
-/// if nothing that was protected there is found now.
+/// Returns the folders at which other file systems were mounted, or are mounted and not looked
+/// into, if nothing that was protected there is found now.
 pub(crate) fn absent<'p>(protection: &'p Protection, tree: &'p Tree) -> Vec<(&'p [u8], Absence)> {
     let known = protection.settings.mounts.iter().map(|mount| mount.as_slice());
     let hiding = tree.mounts.iter().map(|mount| &mount[..]);
@@ -62,8 +63,8 @@ fn absence(protection: &Protection, tree: &Tree, mount: &[u8]) -> Option<Absence
     }
 }
 
-/// Whether a disk is mounted at a folder that is not looked into, because the protection stays on one
-/// file system. Given paths are looked into, and so are the folders above them.
+/// Whether a disk is mounted at a folder that is not looked into, because the protection stays on
+/// one file system. Given paths are looked into, and so are the folders above them.
 fn hides(protection: &Protection, tree: &Tree, mount: &[u8]) -> bool {
     protection.settings.one_file_system
         && tree.mounts.iter().any(|it| it == mount)

@@ -33,8 +33,9 @@ pub(crate) struct ChangeTimes<'p> {
 }
 
 impl<'p> ChangeTimes<'p> {
-    /// Compares the times of all files that have the size and the time of change that they had. A time
-    /// that says nothing is not counted. The entries' paths must have been matched with the tree.
+    /// Compares the times of all files that have the size and the time of change that they had. A
+    /// time that says nothing is not counted. The entries' paths must have been matched with the
+    /// tree.
     pub fn of(protection: &'p Protection, tree: &Tree) -> Self {
         let restored = marks(protection).collect();
         let mut times = Self { protection, kept: 0, new: 0, restored };
@@ -63,8 +64,8 @@ impl<'p> ChangeTimes<'p> {
         self.tell() && self.is_new(entry, changed)
     }
 
-    /// Whether a file may have been written since it was protected or restored, whatever the times of
-    /// the other files say: it has another time than those at which its bytes were right, or its
+    /// Whether a file may have been written since it was protected or restored, whatever the times
+    /// of the other files say: it has another time than those at which its bytes were right, or its
     /// time says nothing.
     pub fn is_new(&self, entry: &ProtectedEntry, changed: Option<Timestamp>) -> bool {
         let is_right = self.has_its_time(entry, changed);

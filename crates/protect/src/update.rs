@@ -252,8 +252,8 @@ pub fn update(
 /// As for [`crate::plan`], and in these cases:
 /// - a file has the right time but other bytes or another size, so that it is damaged and must be
 ///   repaired first ([`crate::ErrorKind::DigestMismatch`]);
-/// - a file that is compared with its digest cannot be read ([`crate::ErrorKind::Io`]); a folder that
-///   cannot be looked into is kept as it is protected;
+/// - a file that is compared with its digest cannot be read ([`crate::ErrorKind::Io`]); a folder
+///   that cannot be looked into is kept as it is protected;
 /// - only a part of the protection was asked for, the parity lies inside the protected files, none
 ///   of the paths that were given to protect exists any more, or a pattern cannot be read
 ///   ([`crate::ErrorKind::Parameters`]);

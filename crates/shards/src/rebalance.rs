@@ -52,10 +52,10 @@ pub struct MovedShard {
 }
 
 /// Moves shards from the fullest folders to the emptiest. It stops when the object tolerates the
-/// loss of the same number of folders as a level spread would. The folders are `to`, those that were
-/// given to the scan, and those that hold the object. Every new file is on the disk before an old
-/// one is removed. At most `threads` threads are used (`None`: the number that the machine runs at
-/// once). `progress` gets the number of the object's bytes for each shard that moves.
+/// loss of the same number of folders as a level spread would. The folders are `to`, those that
+/// were given to the scan, and those that hold the object. Every new file is on the disk before an
+/// old one is removed. At most `threads` threads are used (`None`: the number that the machine runs
+/// at once). `progress` gets the number of the object's bytes for each shard that moves.
 ///
 /// # Errors
 /// If a shard is missing or damaged, judging by what shows without reading blocks

@@ -86,9 +86,9 @@ impl CollectJob<'_> {
         deleted.and(uploads).map(|uploads| orphans.len() + uploads)
     }
 
-    /// Removes the hints about objects that no manifest names: their names mean other objects by now,
-    /// or none. A hint is younger than the manifests of its object. So if one was seen, whatever
-    /// names its object now is listed after that.
+    /// Removes the hints about objects that no manifest names: their names mean other objects by
+    /// now, or none. A hint is younger than the manifests of its object. So if one was seen,
+    /// whatever names its object now is listed after that.
     async fn forget(&self, mut stale: BTreeSet<ObjectId>) {
         if stale.is_empty() {
             return;

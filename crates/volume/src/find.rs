@@ -151,8 +151,8 @@ impl<'a> FindJob<'a> {
     }
 
     /// Prepares to read an object from its shards. Each shard is expected on the node that the
-    /// manifest names or, since a repair may have moved it, on its home. If too few are found there,
-    /// all nodes are asked ([`look_everywhere`]).
+    /// manifest names or, since a repair may have moved it, on its home. If too few are found
+    /// there, all nodes are asked ([`look_everywhere`]).
     fn receive(&self, object: &ShardedObject, placement: &[String]) -> ObjectBytes {
         let cluster = self.files.cluster;
         let homes = cluster.spread(object.id, object.layout.code()).homes;

@@ -470,10 +470,10 @@ impl Volume {
         Cursor::newest(&self.cluster, &nodes).await.status
     }
 
-    /// Returns when the volume file lists other nodes than this value uses, because some were added,
-    /// drained or removed. A program that lasts should open the volume again then: it does not ask
-    /// new nodes, and cannot read what has moved to them. The file is looked at every few seconds. A
-    /// volume without a file has the same nodes for ever.
+    /// Returns when the volume file lists other nodes than this value uses, because some were
+    /// added, drained or removed. A program that lasts should open the volume again then: it does
+    /// not ask new nodes, and cannot read what has moved to them. The file is looked at every few
+    /// seconds. A volume without a file has the same nodes for ever.
     pub async fn until_other_nodes(&self) {
         let Some(file) = self.file.clone() else { return std::future::pending().await };
         loop {

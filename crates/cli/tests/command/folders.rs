@@ -248,7 +248,8 @@ fn a_copy_without_a_name_is_no_place_of_its_shard() {
     assert_eq!(yard.command("verify", &[]).expect(exit::DONE).stderr, "");
 }
 
-/// A repair leaves folders alone that hold something else. Rebalancing uses every folder it is given.
+/// A repair leaves folders alone that hold something else. Rebalancing uses every folder it is
+/// given.
 #[test]
 fn rebalancing_uses_folders_that_hold_other_files() {
     let yard = Yard::new("4+2", 3, 1);

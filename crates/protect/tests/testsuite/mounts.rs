@@ -1,5 +1,5 @@
-//! Disks that are mounted above what is protected (at a folder that leads to a given path, or at the
-//! root itself) or over it, and file systems whose times are whole seconds.
+//! Disks that are mounted above what is protected (at a folder that leads to a given path, or at
+//! the root itself) or over it, and file systems whose times are whole seconds.
 
 #![cfg(target_os = "linux")]
 

@@ -93,9 +93,9 @@ pub trait Node: fmt::Debug + Send + Sync {
     /// bytes.
     ///
     /// # Errors
-    /// If the file does not exist ([`ErrorKind::NotFound`]), if it is too long to be read whole, and
-    /// so is not what it should be ([`ErrorKind::NotRecognised`]), or if it ends before the range
-    /// does or cannot be read ([`ErrorKind::Io`]).
+    /// If the file does not exist ([`ErrorKind::NotFound`]), if it is too long to be read whole,
+    /// and so is not what it should be ([`ErrorKind::NotRecognised`]), or if it ends before the
+    /// range does or cannot be read ([`ErrorKind::Io`]).
     async fn read(&self, path: &str, range: Option<Range<u64>>) -> Result<Bytes>;
 
     /// Reads a range of a file as [`Self::read`] does, for a caller whose thread may block: a

@@ -349,7 +349,8 @@ impl Receiver {
         self.read_part(part, range).await
     }
 
-    /// Reads a range of a part from where it should be. If it is not there, the next place is asked.
+    /// Reads a range of a part from where it should be. If it is not there, the next place is
+    /// asked.
     async fn read_part(&self, part: usize, range: Range<u64>) -> Result<Bytes> {
         loop {
             let turn = self.turn(part);
@@ -372,8 +373,8 @@ impl Receiver {
         missed.get(&part).copied().unwrap_or(0)
     }
 
-    /// Turns to the next place of a part that was not found at place `turn`. Returns whether there is
-    /// one.
+    /// Turns to the next place of a part that was not found at place `turn`. Returns whether there
+    /// is one.
     fn turns(&self, part: usize, turn: usize) -> bool {
         let is_any = turn + 1 < self.places[part].len();
         if is_any {
