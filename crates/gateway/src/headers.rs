@@ -1,7 +1,9 @@
 //! What the headers of a request say of its body.
 
 use http::header::{AUTHORIZATION, CONTENT_ENCODING};
+use http::uri::{Authority, Scheme};
 use http::{HeaderMap, HeaderValue, Method};
+use s3s::S3Request;
 use s3s::dto::Checksum;
 
 use crate::judge::ExpectedBody;
@@ -87,4 +89,15 @@ pub fn expected_document(
         };
     }
     Some(expected)
+}
+
+/// Returns the address to which a request was sent, without its query. A proxy may say that it took
+/// the request by another scheme.
+pub fn address_of<T>(request: &S3Request<T>) -> String {
+    let header = |name: &str| request.headers.get(name)?.to_str().ok();
+    let scheme = request.extensions.get::<Scheme>().map_or("http", Scheme::as_str);
+    let forwarded = header("x-forwarded-proto").filter(|name| ["http", "https"].contains(name));
+    let scheme = forwarded.unwrap_or(scheme);
+    let host = request.uri.authority().map(Authority::as_str).or(header("host"));
+    format!("{scheme}://{}{}", host.unwrap_or("localhost"), request.uri.path())
 }

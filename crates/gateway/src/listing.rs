@@ -46,6 +46,15 @@ struct Page {
     next: Option<PageMark>,
 }
 
+impl Page {
+    /// Names the owner of each object, if the client wants that.
+    fn with_owners(mut self, is_wanted: bool) -> Self {
+        let objects = self.objects.iter_mut().filter(|_| is_wanted);
+        objects.for_each(|object| object.owner = Some(owner()));
+        self
+    }
+}
+
 impl ListQuestion {
     /// # Errors
     /// If a negative number of keys is wanted, or they are to be encoded in an unknown way.
@@ -252,7 +261,7 @@ impl Store {
         let mark = PageMark::parse(input.marker.as_deref().unwrap_or_default());
         let question =
             ListQuestion::new(input.bucket.clone(), texts, mark, input.max_keys, encoding)?;
-        let page = self.page(&question).await?;
+        let page = self.page(&question).await?.with_owners(true);
         Ok(S3Response::new(ListObjectsOutput {
             name: Some(input.bucket),
             prefix: Some(question.told(&question.prefix)),
@@ -281,7 +290,7 @@ impl Store {
         };
         let question =
             ListQuestion::new(input.bucket.clone(), texts, mark, input.max_keys, encoding)?;
-        let page = self.page(&question).await?;
+        let page = self.page(&question).await?.with_owners(input.fetch_owner == Some(true));
         Ok(S3Response::new(ListObjectsV2Output {
             name: Some(input.bucket),
             prefix: Some(question.told(&question.prefix)),

@@ -121,6 +121,18 @@ fn unescaped(component: &str) -> String {
     }
 }
 
+/// The greatest number of a part, as in S3.
+const MOST_PARTS: u32 = 10_000;
+
+/// Returns the number of a part.
+///
+/// # Errors
+/// If no part may have it.
+pub fn part_number(number: i32) -> S3Result<u32> {
+    let number = u32::try_from(number).ok().filter(|number| (1..=MOST_PARTS).contains(number));
+    number.ok_or_else(|| s3_error!(InvalidArgument, "part numbers are 1 to {MOST_PARTS}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -19,10 +19,10 @@ use crate::facts::{
     checksum_of, kept_headers, kind_of, notes_of, parse_tags,
 };
 use crate::judge::{ExpectedBody, Received};
+use crate::names;
 use crate::patience::{ClientPatience, PATIENCE};
 use crate::room::TransferRoom;
 use crate::store::Store;
-use crate::uploads::part_number;
 use crate::whole::is_of_whole;
 
 impl Store {
@@ -513,7 +513,7 @@ fn is_current(if_range: Option<&HeaderValue>, facts: &ObjectFacts) -> bool {
 
 /// Returns the range of a piece. An object that is not in pieces is its own first one.
 fn piece_range(found: &FoundObject, number: i32) -> S3Result<Range<u64>> {
-    let part = part_number(number)?;
+    let part = names::part_number(number)?;
     let refuse = || {
         let mut error = S3Error::with_message(
             S3ErrorCode::Custom("InvalidPartNumber".into()),

@@ -15,6 +15,7 @@ use crate::conditions::Conditions;
 use crate::continued::Continuations;
 use crate::errors::told;
 use crate::facts::{ObjectFacts, join_tags};
+use crate::headers::address_of;
 use crate::held::held;
 use crate::keys::Keys;
 use crate::names;
@@ -279,7 +280,8 @@ impl S3 for Store {
         &self,
         request: S3Request<CompleteMultipartUploadInput>,
     ) -> S3Result<S3Response<CompleteMultipartUploadOutput>> {
-        self.complete(request).await
+        let location = address_of(&request);
+        self.complete(request.input, location).await
     }
 
     async fn abort_multipart_upload(

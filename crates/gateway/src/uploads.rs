@@ -1,6 +1,5 @@
 //! Multipart uploads, as uploads of the volume.
 
-use http::uri::{Authority, Scheme};
 use md5::{Digest, Md5};
 use paritas_volume::{ErrorKind, Notes, Piece, PutReport, StoredPiece, Upload};
 use s3s::dto::*;
@@ -22,8 +21,6 @@ use crate::whole::{StatedWhole, checksum_of_pieces, is_of_whole};
 
 /// The fewest bytes of a part that is not the last one, as in S3.
 const LEAST_PART: u64 = 5 << 20;
-/// The greatest number of a part, as in S3.
-const MOST_PARTS: u32 = 10_000;
 
 impl Store {
     pub async fn begin(
@@ -80,7 +77,7 @@ impl Store {
         mut request: S3Request<UploadPartInput>,
     ) -> S3Result<S3Response<UploadPartOutput>> {
         let input = &request.input;
-        let number = part_number(input.part_number)?;
+        let number = names::part_number(input.part_number)?;
         let upload = self.open_upload(&input.bucket, &input.key, &input.upload_id).await?;
         let expected = expected_body!(request);
         let _room = self.memory.take(expected.length).await;
@@ -100,7 +97,7 @@ impl Store {
     ) -> S3Result<S3Response<UploadPartCopyOutput>> {
         let key = request.credentials.as_ref().map(|credentials| credentials.access_key.as_str());
         let input = &request.input;
-        let number = part_number(input.part_number)?;
+        let number = names::part_number(input.part_number)?;
         let source = self.copy_source(key, &input.copy_source)?;
         let copy = || async {
             let upload = self.open_upload(&input.bucket, &input.key, &input.upload_id).await?;
@@ -146,12 +143,12 @@ impl Store {
         self.receive(origin, expected, Notes::new(), put).await
     }
 
+    /// Completes an upload. `location` is the address of the object.
     pub async fn complete(
         &self,
-        request: S3Request<CompleteMultipartUploadInput>,
+        mut input: CompleteMultipartUploadInput,
+        location: String,
     ) -> S3Result<S3Response<CompleteMultipartUploadOutput>> {
-        let location = address_of(&request);
-        let mut input = request.input;
         let stated = StatedWhole {
             length: input.mpu_object_size,
             checksum: checksum_in!(input),
@@ -354,20 +351,6 @@ impl UploadsPage {
     }
 }
 
-pub fn part_number(number: i32) -> S3Result<u32> {
-    let number = u32::try_from(number).ok().filter(|number| (1..=MOST_PARTS).contains(number));
-    number.ok_or_else(|| s3_error!(InvalidArgument, "part numbers are 1 to {MOST_PARTS}"))
-}
-
-/// Returns the address to which a request was sent, without its query.
-fn address_of<T>(request: &S3Request<T>) -> String {
-    let header = |name: &str| request.headers.get(name)?.to_str().ok();
-    let scheme = request.extensions.get::<Scheme>().map_or("http", Scheme::as_str);
-    let scheme = header("x-forwarded-proto").unwrap_or(scheme);
-    let host = request.uri.authority().map(Authority::as_str).or(header("host"));
-    format!("{scheme}://{}{}", host.unwrap_or("localhost"), request.uri.path())
-}
-
 /// Returns the bytes of a source of `length` bytes that are copied.
 fn source_range(stated: Option<&str>, length: u64) -> S3Result<std::ops::Range<u64>> {
     let Some(text) = stated else { return Ok(0..length) };
@@ -419,7 +402,7 @@ fn chosen<'s>(
 ) -> Result<(Vec<&'s StoredPiece>, String), S3Error> {
     let (mut pieces, mut hasher) = (Vec::<&StoredPiece>::new(), Md5::new());
     for part in wanted {
-        let number = part_number(part.part_number.unwrap_or_default())?;
+        let number = names::part_number(part.part_number.unwrap_or_default())?;
         let missing = || s3_error!(InvalidPart, "part {number} is not there, or is another one");
         let is_it = |stored: &&StoredPiece| stored.piece.part() == number && fits(part, stored);
         let stored = stored.iter().rev().find(is_it).ok_or_else(missing)?;

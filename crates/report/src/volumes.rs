@@ -130,9 +130,9 @@ pub struct VolumeStatLine {
     pub digest: DigestText,
     /// The canonical SPEC of the object's code; null if it is kept in its manifests or in pieces.
     pub code: Option<String>,
-    /// The node on which a reader looks for each shard first: the one it was written to, or its
-    /// home if that node has left the volume; null if neither is known. A repair may have moved it
-    /// since. Empty if the object is kept in its manifests or in pieces.
+    /// The node on which a reader looks for each shard first: the one it was written to, from which
+    /// a repair may have moved it since, or its home if that node has left the volume; null if
+    /// neither is known; empty if the object is kept in its manifests or in pieces.
     pub nodes: Vec<Option<String>>,
     /// The permissions of the source in octal; null if it had none.
     pub mode: Option<ModeText>,

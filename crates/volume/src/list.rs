@@ -226,7 +226,10 @@ impl<'a> ListJob<'a> {
             for (name, listed) in list {
                 match name {
                     PathName::Whole(name) => self.add(&mut found, name, listed, node),
-                    PathName::Shortened(path) => shortened.add(path, listed, node),
+                    PathName::Shortened(path) if names::may_begin_with(&path, self.prefix) => {
+                        shortened.add(path, listed, node);
+                    }
+                    PathName::Shortened(_) => {}
                 }
             }
         }

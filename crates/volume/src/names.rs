@@ -26,8 +26,8 @@ mod object;
 use paritas_shards::ObjectId;
 use paritas_store::error::{Error, Result};
 
-pub(crate) use object::Texts;
 pub use object::{ObjectName, PathName};
+pub(crate) use object::{Texts, may_begin_with};
 use object::{component_in_path, path_above};
 
 use crate::protocol::{Listed, Version, VersionKind};

@@ -16,7 +16,6 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::args::serve::{LogForm, Serve};
 use crate::commands::Outcome;
-use crate::commands::volume::open;
 use crate::exit::{self, Exit};
 use crate::output::Output;
 
@@ -32,11 +31,10 @@ pub fn run(args: &Serve, output: &Output) -> Outcome {
         _ => None,
     };
     let serving = Serving { args, keys: keys.read_only(args.read_only), tls };
-    let volume = Arc::new(open(&args.volume)?);
-    let gateway = serving.gateway(&volume)?;
+    let first = serving.generation()?;
     let work = |stop| {
         exit::at_second_signal(&Arc::default());
-        serving.run(volume, gateway, output, stop)
+        serving.run(first, output, stop)
     };
     run_until_told(work)?;
     Ok(Exit::Done)
@@ -51,21 +49,35 @@ struct Serving<'a> {
     tls: Option<Tls>,
 }
 
+/// A gateway to the nodes that the volume file listed when it was made, and its upkeep.
+struct Generation {
+    volume: Arc<Volume>,
+    gateway: Gateway,
+    upkeep: BoxFuture<'static, ()>,
+}
+
 impl Serving<'_> {
-    fn gateway(&self, volume: &Arc<Volume>) -> Result<Gateway> {
+    fn generation(&self) -> Result<Generation> {
+        let args = self.args;
+        let volume = Arc::new(Volume::open(&args.volume, paritas_tune::codec_options)?);
         let options = DoorOptions {
-            connections: self.args.connections,
-            memory: self.args.memory,
-            has_public_pages: self.args.public_pages,
-            domain: self.args.domain.clone(),
+            connections: args.connections,
+            memory: args.memory,
+            has_public_pages: args.public_pages,
+            domain: args.domain.clone(),
         };
-        Gateway::new(Arc::clone(volume), self.keys.clone(), self.tls.as_ref(), options)
+        let (keys, tls) = (self.keys.clone(), self.tls.as_ref());
+        let gateway = Gateway::new(Arc::clone(&volume), keys, tls, options)?;
+        let upkeep = match args.no_upkeep || args.read_only {
+            true => std::future::pending().boxed(),
+            false => look_after(args, gateway.findings())?.boxed(),
+        };
+        Ok(Generation { volume, gateway, upkeep })
     }
 
     async fn run(
         &self,
-        mut volume: Arc<Volume>,
-        mut gateway: Gateway,
+        first: Generation,
         output: &Output,
         stop: BoxFuture<'static, ()>,
     ) -> Result<()> {
@@ -74,28 +86,19 @@ impl Serving<'_> {
         let listener = listener.map_err(|error| self.cannot_listen(error))?;
         self.tell(&listener, output)?;
         let stop = stop.shared();
-        let mut gateways = JoinSet::new();
+        let (mut gateways, mut now) = (JoinSet::new(), first);
         loop {
-            let upkeep = match self.args.no_upkeep || self.args.read_only {
-                true => std::future::pending().boxed(),
-                false => look_after(self.args, gateway.findings())?.boxed(),
-            };
             let own = listener.try_clone().and_then(TcpListener::from_std);
             let own = own.map_err(|error| self.cannot_listen(error))?;
-            let (end, ended) = oneshot::channel::<()>();
+            let (_end, ended) = oneshot::channel::<()>();
+            let Generation { volume, gateway, upkeep } = now;
             gateways.spawn(gateway.serve_in_turn(own, ended.map(drop), stop.clone()));
-            let next = async {
-                tokio::select! {
-                    () = upkeep => std::future::pending().await,
-                    next = self.next(&volume) => next,
-                }
-            };
-            tokio::select! {
-                (opened, next) = next => (volume, gateway) = (opened, next),
+            now = tokio::select! {
+                next = self.next(&volume) => next,
+                () = upkeep => return Ok(()),
                 served = first_end(&mut gateways) => return served,
                 () = stop.clone() => break,
-            }
-            drop(end);
+            };
         }
         // What was begun is finished.
         while let Some(served) = gateways.join_next().await {
@@ -104,15 +107,14 @@ impl Serving<'_> {
         Ok(())
     }
 
-    /// Waits until the volume file lists other nodes. Returns the volume and a gateway with them.
-    async fn next(&self, volume: &Volume) -> (Arc<Volume>, Gateway) {
+    /// Waits until the volume file lists other nodes. Returns a gateway to them.
+    async fn next(&self, volume: &Volume) -> Generation {
         loop {
             volume.until_other_nodes().await;
-            let opened = Volume::open(&self.args.volume, paritas_tune::codec_options).map(Arc::new);
-            match opened.and_then(|opened| Ok((self.gateway(&opened)?, opened))) {
-                Ok((gateway, opened)) => {
+            match self.generation() {
+                Ok(next) => {
                     tracing::info!("the volume file lists other nodes: they are used now");
-                    return (opened, gateway);
+                    return next;
                 }
                 Err(error) => tracing::warn!(%error, "reading the volume file"),
             }

@@ -15,7 +15,7 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
@@ -27,7 +27,7 @@ use serde_json::{Value, json};
 use walkdir::WalkDir;
 
 use crate::common::tank::Tank;
-use crate::common::{Chance, Run, exit, run, run_with_input};
+use crate::common::{Chance, Run, exit, paritas, run, run_with_input};
 
 #[test]
 fn objects_come_back() {
@@ -488,6 +488,25 @@ fn interrupted_puts_clean_up() {
         let files = tank.files();
         assert!(files.iter().all(|path| path.to_string_lossy().contains("running")), "{files:?}");
     }
+}
+
+/// Threads that wait because of a limited rate end, too.
+#[test]
+fn an_interrupted_get_says_so_alone() {
+    let tank = Tank::new(3, "2+1");
+    tank.put("object", &Chance(9).bytes(20 << 20));
+    let (file, out) = (tank.path("tank.toml"), tank.path("out"));
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(text.contains("\n[limits]\n"), "{text}");
+    fs::write(&file, text.replace("\n[limits]\n", "\n[limits]\nrate = \"1 MB\"\n")).unwrap();
+    let mut command = paritas(args!["volume", "get", &file, "object", &out]);
+    let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    thread::sleep(Duration::from_millis(700));
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    let ended = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(exit::TERMINATED), "{stderr}");
+    assert!(!stderr.contains("panicked") && !out.exists(), "{stderr}");
 }
 
 /// Each read returns one of the contents, whole, however often the object is replaced during the

@@ -700,6 +700,22 @@ async fn a_copy_onto_itself_changes_what_is_said_of_the_object() {
     assert_eq!(listed.length, bytes.len() as u64);
 }
 
+/// Programs read the id of the owner.
+#[tokio::test(flavor = "multi_thread")]
+async fn buckets_and_objects_have_an_owner() {
+    let open = open_to_all().await;
+    ask(&open, "PUT /photos/a", &[], "x").await;
+    for (path, has_owner) in [
+        ("/", true),
+        ("/photos", true),
+        ("/photos?list-type=2", false),
+        ("/photos?list-type=2&fetch-owner=true", true),
+    ] {
+        let list = ask(&open, &format!("GET {path}"), &[], "").await;
+        assert_eq!(list.contains("<ID>paritas</ID>"), has_owner, "{path}: {list}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bucket_is_removed_when_it_has_no_objects() {
     let open = open_to_all().await;

@@ -183,6 +183,14 @@ pub(crate) fn path_above(prefix: &str) -> String {
     forms[..leading(&forms)].iter().map(|form| format!("{form}/")).collect()
 }
 
+/// Whether the name at a shortened path may begin with `prefix`, judging by the components before
+/// the first short one.
+pub(crate) fn may_begin_with(path: &str, prefix: &str) -> bool {
+    let known = path.split('/').take_while(|form| !is_short(form)).map_while(unescape);
+    let known: String = known.map(|component| component + "/").collect();
+    known.starts_with(prefix) || prefix.starts_with(&known)
+}
+
 /// Returns how many leading components leave room for the short form of the others.
 fn leading(forms: &[String]) -> usize {
     let mut bytes = REST_BYTES;
@@ -375,8 +383,11 @@ mod tests {
         ) {
             let Ok(name) = ObjectName::new(text) else { return Ok(()) };
             let cut = (0..=cut.min(name.0.len())).rev().find(|&at| name.0.is_char_boundary(at));
-            let above = path_above(&name.0[..cut.unwrap_or(0)]);
+            let prefix = &name.0[..cut.unwrap_or(0)];
+            let above = path_above(prefix);
             prop_assert!(name.in_path().starts_with(&above), "{} {above}", name.in_path());
+            prop_assert!(may_begin_with(&name.in_path(), prefix), "{} {prefix}", name.in_path());
+            prop_assert!(!may_begin_with(&format!("y/{}", name.in_path()), "x"));
         }
 
         #[test]

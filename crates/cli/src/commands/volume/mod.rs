@@ -153,7 +153,7 @@ fn advice(path: &Path, node: &Member, trouble: NodeTrouble) -> String {
     }
 }
 
-pub fn open(path: &Path) -> Result<Volume, Failure> {
+fn open(path: &Path) -> Result<Volume, Failure> {
     Ok(Volume::open(path, paritas_tune::codec_options)?)
 }
 
