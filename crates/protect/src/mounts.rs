@@ -91,7 +91,7 @@ fn is_there(protection: &Protection, tree: &Tree, entry: &ProtectedEntry) -> boo
     }
 }
 
-/// Returns the folders at which disks belong in order: those that are mounted, and those that are
+/// Returns, in order, the folders at which disks belong: those that are mounted, and those that are
 /// not mounted now. A disk that hides protected files does not belong there.
 pub(crate) fn belonging(tree: &Tree, absent: &[(&[u8], Absence)]) -> Vec<Vec<u8>> {
     let mut all: BTreeSet<&[u8]> = tree.mounts.iter().map(|mount| &mount[..]).collect();

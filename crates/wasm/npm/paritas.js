@@ -31,7 +31,7 @@ export class ParitasError extends Error {
   }
 }
 
-/** Refuses numbers that are not whole, by name: JSON would turn NaN into null, and so into the default. */
+/** Refuses numbers that are not whole, by name: JSON would turn NaN into null, the default. */
 function expectWhole(numbers) {
   for (const [name, value] of Object.entries(numbers)) {
     if (value === undefined || value === null || Number.isSafeInteger(value)) continue;

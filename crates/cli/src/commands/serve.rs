@@ -30,11 +30,11 @@ pub fn run(args: &Serve, output: &Output) -> Outcome {
         [certificates, key] => Some(Tls { certificates: certificates.clone(), key: key.clone() }),
         _ => None,
     };
-    let serving = Serving { args, keys: keys.read_only(args.read_only), tls };
-    let first = serving.generation()?;
+    let job = ServeJob { args, keys: keys.read_only(args.read_only), tls };
+    let first = job.gateway()?;
     let work = |stop| {
         exit::at_second_signal(&Arc::default());
-        serving.run(first, output, stop)
+        job.run(first, output, stop)
     };
     run_until_told(work)?;
     Ok(Exit::Done)
@@ -43,21 +43,21 @@ pub fn run(args: &Serve, output: &Output) -> Outcome {
 /// What all gateways have that serve at an address one after the other: whenever the volume file
 /// lists other nodes, another gateway takes the new requests, and the one before it finishes its
 /// own.
-struct Serving<'a> {
+struct ServeJob<'a> {
     args: &'a Serve,
     keys: Keys,
     tls: Option<Tls>,
 }
 
 /// A gateway to the nodes that the volume file listed when it was made, and its upkeep.
-struct Generation {
+struct KeptGateway {
     volume: Arc<Volume>,
     gateway: Gateway,
     upkeep: BoxFuture<'static, ()>,
 }
 
-impl Serving<'_> {
-    fn generation(&self) -> Result<Generation> {
+impl ServeJob<'_> {
+    fn gateway(&self) -> Result<KeptGateway> {
         let args = self.args;
         let volume = Arc::new(Volume::open(&args.volume, paritas_tune::codec_options)?);
         let options = DoorOptions {
@@ -72,12 +72,12 @@ impl Serving<'_> {
             true => std::future::pending().boxed(),
             false => look_after(args, gateway.findings())?.boxed(),
         };
-        Ok(Generation { volume, gateway, upkeep })
+        Ok(KeptGateway { volume, gateway, upkeep })
     }
 
     async fn run(
         &self,
-        first: Generation,
+        first: KeptGateway,
         output: &Output,
         stop: BoxFuture<'static, ()>,
     ) -> Result<()> {
@@ -91,7 +91,7 @@ impl Serving<'_> {
             let own = listener.try_clone().and_then(TcpListener::from_std);
             let own = own.map_err(|error| self.cannot_listen(error))?;
             let (_end, ended) = oneshot::channel::<()>();
-            let Generation { volume, gateway, upkeep } = now;
+            let KeptGateway { volume, gateway, upkeep } = now;
             gateways.spawn(gateway.serve_in_turn(own, ended.map(drop), stop.clone()));
             now = tokio::select! {
                 next = self.next(&volume) => next,
@@ -108,10 +108,10 @@ impl Serving<'_> {
     }
 
     /// Waits until the volume file lists other nodes. Returns a gateway to them.
-    async fn next(&self, volume: &Volume) -> Generation {
+    async fn next(&self, volume: &Volume) -> KeptGateway {
         loop {
             volume.until_other_nodes().await;
-            match self.generation() {
+            match self.gateway() {
                 Ok(next) => {
                     tracing::info!("the volume file lists other nodes: they are used now");
                     return next;

@@ -19,7 +19,7 @@ use crate::tree::{Skipped, Tree, above};
 pub(super) struct Held {
     /// Where it is, and why it cannot be looked at.
     pub places: Vec<Skipped>,
-    /// The folders at which disks belong in order: mounted ones, and those that are not mounted.
+    /// The folders at which disks belong, in order: mounted ones, and those that are not mounted.
     pub mounts: Vec<Vec<u8>>,
     /// The numbers of the entries at these places, and of the folders that lead to them.
     pub entries: BTreeSet<usize>,

@@ -118,11 +118,7 @@ pub async fn drain(args: &Drain, output: &Output) -> Outcome {
         output.warn(&error.to_string());
     }
     let is_settled = matches!(repaired, Ok(Exit::Done));
-    let problem = match is_settled {
-        true => None,
-        false => problem_of(&volume, &args.node).await,
-    };
-    let drained = Drained { before, left: left.ok(), is_settled, problem };
+    let drained = Drained { before, left: left.ok(), is_settled };
     let is_removed = args.remove && drained.is_removable();
     if is_removed {
         let mut edit = Edit::open(&args.volume)?;
@@ -136,12 +132,6 @@ pub async fn drain(args: &Drain, output: &Output) -> Outcome {
     }
 }
 
-/// Returns why a node cannot be used, if the volume says so.
-async fn problem_of(volume: &Volume, node: &str) -> Option<String> {
-    let status = volume.status().await.ok()?;
-    status.nodes.into_iter().find(|it| it.name == node)?.problem
-}
-
 /// The result of draining a node.
 struct Drained {
     /// Number of shards on the node before, if it answered.
@@ -150,8 +140,6 @@ struct Drained {
     left: Option<usize>,
     /// Whether every object is in order on the other nodes.
     is_settled: bool,
-    /// Why the node cannot be used, if some object is not in order.
-    problem: Option<String>,
 }
 
 impl Drained {
@@ -197,17 +185,11 @@ impl Drained {
                  interrupted on another machine and which are removed after a day: run `paritas \
                  volume drain {path} {node}` again when the put is done, or after that day"
             ),
-            (false, false) => match (&self.problem, self.left) {
-                (Some(problem), Some(_)) => format!(
-                    "{node} cannot be used ({problem}), so nothing is deleted there: unmount it or \
-                     stop its server, and run `paritas volume drain {path} {node}` again; the other \
-                     nodes have copies of what they could get"
-                ),
-                _ => format!(
-                    "not all objects are in order on the other nodes: do what is said of them above, \
-                     then run `paritas volume drain {path} {node}` again"
-                ),
-            },
+            (false, false) => format!(
+                "not all objects are in order on the other nodes: do what is said of them above; if \
+                 {node} cannot be written, unmount it or stop its server; then run `paritas volume \
+                 drain {path} {node}` again"
+            ),
         };
         format!("{node}: {moved}\n  {next}")
     }
