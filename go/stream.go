@@ -203,7 +203,11 @@ func isLonger(stream io.Reader, n, most int64) (bool, error) {
 // blocks reads a block of every stream, until they end. A shard whose stream is nil is empty; its
 // memory has room for a block.
 func (s streams) blocks(readers []io.Reader, each func(shards [][]byte, size int) error) error {
-	block := (s.options.block + s.strip - 1) / s.strip * s.strip
+	multiple := s.strip
+	for multiple%s.unit != 0 {
+		multiple += s.strip
+	}
+	block := (s.options.block + multiple - 1) / multiple * multiple
 	memory := s.AllocAligned(block)
 	shards := make([][]byte, len(memory))
 	for some := false; ; some = true {

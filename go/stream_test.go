@@ -98,6 +98,24 @@ type short struct{}
 
 func (short) Write(given []byte) (int, error) { return len(given) / 2, nil }
 
+// The code of Leopard takes bytes one by one, but shards have whole lines.
+func TestLeopardsBlocksAreWholeLines(t *testing.T) {
+	for _, option := range []paritas.Option{paritas.WithStreamBlockSize(100), paritas.WithAutoGoroutines(1000)} {
+		leopard := paritas.WithLeopardGF(true)
+		streams := must[paritas.StreamEncoder](t)(paritas.NewStream(5, 3, leopard, option))
+		shards := encoded(t, must[paritas.Encoder](t)(paritas.New(5, 3, leopard)), sample(5*6400))
+		parity, made := writers(3)
+		if err := streams.Encode(readers(shards[:5]), parity); err != nil {
+			t.Fatal(err)
+		}
+		for number, buffer := range made {
+			if !bytes.Equal(buffer.Bytes(), shards[5+number]) {
+				t.Fatalf("streams make another parity shard %d", number)
+			}
+		}
+	}
+}
+
 func TestStreamsThatFailAreNamed(t *testing.T) {
 	streams := must[paritas.StreamEncoder](t)(paritas.NewStream(3, 2))
 	broken := errors.New("broken")

@@ -26,6 +26,9 @@ MENU = {
 TITLES = {"index": "Paritas", "javascript": "JavaScript", "python": "Python", "go": "Go", "dpg": "Delayed parity", "lt": "LT codes", "promotion": "Promotion",
           "embedding": "C, Python, drop-ins", "protect": "Parity beside files", "filesystems": "File systems", "errata": "Errata of the papers",
           "tried": "What did not pay", "reproduced": "The papers' tables", "papers": "The papers today", "backups": "Backups"}
+# Inside the site, the explorer is there.
+BUILT = "`scripts/site`\nbuilds these documents as a site, with an explorer in which you remove nodes by a click and see how a code recovers them."
+EXPLORER = 'in the\n<a href="explorer/index.html">explorer</a>, you remove nodes by a click and see how a code recovers them.'
 # What is inside an item of a list is indented by four spaces there, and by two or three on GitHub.
 INNER = re.compile(r"^ {2,3}(?=\S)", re.M)
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
@@ -55,8 +58,14 @@ def page(path: pathlib.Path, pages: dict[pathlib.Path, str]) -> str:
         return f"{text} (`{place}`)" if text.strip("`") != str(place) else f"`{place}`"
 
     text = path.read_text()
+    if path == ROOT / "README.md":
+        if BUILT not in text:
+            raise SystemExit("README.md does not say how the explorer is built; see pages.py")
+        text = text.replace(BUILT, EXPLORER)
     # What stands in a block of code is no link.
     parts = re.split(r"(^```.*?^```|^    .*?$)", text, flags=re.M | re.S)
+    # What is typed and what is printed stand there together, so they are not to be copied.
+    parts = [part.replace("```console", "``` {.console .no-copy}", 1) if at % 2 else part for at, part in enumerate(parts)]
     parts = [part if at % 2 else INNER.sub("    ", LINK.sub(link, part)) for at, part in enumerate(parts)]
     return "".join(parts)
 

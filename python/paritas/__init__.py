@@ -17,7 +17,9 @@ used where they are. Every call that computes, reads or writes releases the inte
 made from several threads at once; no other thread may change a buffer while a call uses it.
 """
 
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
 
 from ._paritas import (
     Code,
@@ -52,6 +54,9 @@ from ._paritas import (
     verify_files,
 )
 from .errors import LossError, NotFoundError, ParameterError, ParitasError, StorageError
+
+if TYPE_CHECKING:
+    from . import fleet as fleet
 
 try:
     __version__ = version("paritas")
@@ -95,3 +100,11 @@ __all__ = [
     "verify",
     "verify_files",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # It brings the machinery of processes, which few programs need.
+    if name == "fleet":
+        return import_module(".fleet", __name__)
+    message = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(message)

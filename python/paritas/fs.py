@@ -548,7 +548,8 @@ class _ObjectReader(AbstractBufferedFile):
 
     def _fetch_range(self, start: int, end: int) -> bytes:
         volume: Volume = self.fs.volume
-        return volume.get(self.path, start, end, digest=self._digest)
+        end = min(end, self.size)
+        return volume.get(self.path, start, end, digest=self._digest) if start < end else b""
 
 
 class _Whole(io.IOBase):

@@ -344,6 +344,23 @@ pub fn number_of_threads(given: Option<usize>) -> Result<Option<NonZeroUsize>> {
     }
 }
 
+/// Refuses an array of groups, nodes and bytes whose shards do not have `stride` bytes.
+fn expect_stride(buffer: &Bound<'_, PyAny>, stride: usize) -> Result<()> {
+    let Ok(shape) = buffer.getattr("shape").and_then(|shape| shape.extract::<[usize; 3]>()) else {
+        return Ok(());
+    };
+    let item: usize = buffer.getattr("itemsize")?.extract()?;
+    let length = shape[2].saturating_mul(item);
+    if length != stride {
+        let message = format!(
+            "stride must be the bytes of a shard, and the array has shards of {length} bytes; got \
+             {stride}"
+        );
+        return Err(wrong_argument(message));
+    }
+    Ok(())
+}
+
 /// A prepared computation of the shards of some nodes from those of other nodes.
 #[pyclass(frozen, module = "paritas")]
 pub struct Prepared {
@@ -375,8 +392,10 @@ impl Prepared {
     /// of node n, and has `stride` bytes.
     ///
     /// Raises ParameterError, and leaves the buffer as it is, if it has no whole number of groups,
-    /// is read-only, or a shard cannot have `stride` bytes.
+    /// is read-only, has three dimensions of which the last has not `stride` bytes, or a shard
+    /// cannot have `stride` bytes.
     fn run_strided(&self, py: Python<'_>, buffer: &Bound<'_, PyAny>, stride: usize) -> Result<()> {
+        expect_stride(buffer, stride)?;
         let groups = Shards::of_each([buffer.clone()].into_iter(), |_| "buffer".into())?;
         Shards::with(&Shards::none(), &groups, |_, groups| {
             Ok(py.detach(|| self.prepared.run_strided(groups[0], stride))?)

@@ -10,7 +10,10 @@ use pyo3::prelude::*;
 use crate::code::CodeOrSpec;
 use crate::codec::number_of_threads;
 use crate::errors::{Result, each, refused, wrong_argument, wrong_type};
+use crate::results::results;
 use crate::signals::run;
+
+results!(VerifyReport, ShardReport, RepairReport);
 
 /// One path, or several.
 pub struct Paths(Vec<PathBuf>);
@@ -150,6 +153,8 @@ pub fn decode_file(
 pub struct VerifyReport {
     /// The object's name.
     name: OsString,
+    /// The object's id, which tells it from others of its name.
+    id: String,
     /// The spec of its code.
     code: String,
     /// The object's length in bytes, if it is known.
@@ -179,7 +184,7 @@ pub struct ShardReport {
 
 /// Reads every block of the objects whose shards are in `paths`. Returns a report for each object.
 /// With `deep`, it also recomputes the parity from the data. Raises NotFoundError if there are no
-/// shards.
+/// shards or a path does not exist, and StorageError if a path cannot be read.
 #[pyfunction]
 #[pyo3(signature = (paths, *, deep = false, threads = None))]
 pub fn verify_files(
@@ -191,8 +196,11 @@ pub fn verify_files(
     let (paths, threads) = (paths.some()?, number_of_threads(threads)?);
     let verify = if deep { paritas_shards::verify_deep } else { paritas_shards::verify };
     let reports = run(py, |progress| -> Result<Vec<_>> {
-        let objects = scan(&paths).expect_some(&paths)?.objects;
-        let verified = objects.into_iter().map(|object| {
+        let found = scan(&paths).expect_some(&paths)?;
+        if let Some(error) = found.unread_paths() {
+            return Err(error.into());
+        }
+        let verified = found.objects.into_iter().map(|object| {
             let report = verify(&object, threads, progress)?;
             Ok((object, report))
         });
@@ -212,6 +220,7 @@ fn shown(
     };
     Ok(VerifyReport {
         name: object.name().to_owned(),
+        id: object.id().to_string(),
         code: object.code().spec().to_string(),
         length: object.length(),
         status: report.status.name(),
@@ -227,16 +236,21 @@ fn shown(
 pub struct RepairReport {
     /// The object's name.
     name: OsString,
+    /// The object's id, which tells it from others of its name.
+    id: String,
     /// The numbers of the shards that were written.
     repaired: Vec<usize>,
+    /// The files that were written, in the order of `repaired`.
+    written: Vec<PathBuf>,
     /// Warnings for the caller.
     warnings: Vec<String>,
 }
 
-/// Makes every shard of the objects in `paths` whole again. New shards go to `to`, by default to
-/// the directories in `paths` and those of the other shards; a directory that does not exist is
-/// made. Returns a report for each object. If some objects cannot be repaired, all others are
-/// repaired, and then the first such error is raised.
+/// Makes every shard of the objects in `paths` whole again. New shards go to the directory `to`,
+/// which must exist, by default to the directories in `paths` and those of the other shards; one of
+/// these that does not exist is made if shards belong there. Returns a report for each object. If
+/// some objects cannot be repaired, all others are repaired, and then the first such error is
+/// raised.
 #[pyfunction]
 #[pyo3(signature = (paths, *, to = None, sync = true, threads = None))]
 pub fn repair_files(
@@ -255,7 +269,9 @@ pub fn repair_files(
             let report = paritas_shards::repair(&object, &job, progress)?;
             Ok(RepairReport {
                 name: object.name().to_owned(),
+                id: object.id().to_string(),
                 repaired: report.repaired.iter().map(|shard| shard.shard).collect(),
+                written: report.repaired.into_iter().map(|shard| shard.path).collect(),
                 warnings: report.warnings,
             })
         };

@@ -20,6 +20,7 @@ mod errors;
 mod files;
 mod lt;
 mod protections;
+mod results;
 mod signals;
 mod volume;
 

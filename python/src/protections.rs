@@ -10,7 +10,10 @@ use pyo3::prelude::*;
 use crate::codec::number_of_threads;
 use crate::errors::{Result, each};
 use crate::files::{Paths, Patterns, seconds};
+use crate::results::results;
 use crate::signals::run;
+
+results!(ProtectReport, UpdateReport, ProtectionInfo, ProtectionReport, FileFinding, RestoreReport);
 
 /// The result of `protect`.
 #[pyclass(frozen, get_all, module = "paritas")]
@@ -337,9 +340,9 @@ pub struct RestoreReport {
 
 /// Restores damaged and missing files of the protections at `paths`, and the parity. Files that
 /// somebody has changed stay as they are unless `restore_changed` is set, and moved files stay
-/// where they are unless `move_back` is set. With `to`, restored files go to that directory, and
-/// nothing else changes. With `dry_run`, nothing is written, and the reports say what would be
-/// written.
+/// where they are unless `move_back` is set. With `to`, restored files go to that directory, which
+/// must exist, and nothing else changes. With `dry_run`, nothing is written, and the reports say
+/// what would be written.
 ///
 /// If something cannot be restored, everything else is restored first. Then LossError is raised if
 /// too many blocks are lost, or StorageError if the system refused something.

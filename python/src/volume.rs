@@ -15,12 +15,13 @@ use paritas_volume::{
 };
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyString};
+use pyo3::types::{PyBytes, PyMapping, PyString};
 
 use crate::buffers::Source;
 use crate::code::CodeOrSpec;
 use crate::errors::{Failure, Result, refused, wrong_argument, wrong_type};
 use crate::files::{open, seconds};
+use crate::results::results;
 
 /// A volume: objects, each cut into shards on several nodes.
 ///
@@ -63,7 +64,7 @@ impl Drop for RunnerThreads {
 
 impl Drop for Volume {
     fn drop(&mut self) {
-        self.close();
+        self.end();
     }
 }
 
@@ -97,9 +98,9 @@ impl FromPyObject<'_, '_> for Nodes {
 
     fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
         let uri = |path: &PathBuf| path.to_str().map(str::to_owned);
-        let named: Option<Vec<(String, String)>> = match object.cast::<PyDict>() {
+        let named: Option<Vec<(String, String)>> = match object.cast::<PyMapping>() {
             Ok(nodes) => {
-                let named: Vec<(String, PathBuf)> = nodes.items().extract()?;
+                let named: Vec<(String, PathBuf)> = nodes.items()?.extract()?;
                 named.iter().map(|(name, path)| Some((name.clone(), uri(path)?))).collect()
             }
             Err(_) => {
@@ -401,8 +402,14 @@ impl Volume {
         })
     }
 
-    fn __enter__(volume: Py<Self>) -> Py<Self> {
-        volume
+    /// Closes the volume, as the end of a `with` block does.
+    fn close(&self) {
+        self.end();
+    }
+
+    fn __enter__(volume: Py<Self>, py: Python<'_>) -> Result<Py<Self>> {
+        volume.get().opened()?;
+        Ok(volume.clone_ref(py))
     }
 
     fn __exit__(
@@ -411,7 +418,7 @@ impl Volume {
         _error: &Bound<'_, PyAny>,
         _traceback: &Bound<'_, PyAny>,
     ) {
-        self.close();
+        self.end();
     }
 
     fn __repr__(&self) -> String {
@@ -433,7 +440,7 @@ impl Volume {
 
     /// Closes the volume. In a process that did not open it, the volume does not work, and nothing
     /// of it is removed.
-    fn close(&self) {
+    fn end(&self) {
         let opened = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(opened) = opened.filter(|opened| !opened.threads.are_here()) {
             std::mem::forget(opened);
@@ -514,27 +521,7 @@ fn expect_digest(
     }
 }
 
-#[pymethods]
-impl ObjectInfo {
-    fn __repr__(&self) -> String {
-        format!("<ObjectInfo: {:?}, {} bytes>", self.name, self.length)
-    }
-}
-
-#[pymethods]
-impl Verdict {
-    fn __repr__(&self) -> String {
-        format!("<Verdict: {:?} is {}>", self.name, self.state)
-    }
-}
-
-#[pymethods]
-impl RepairedObject {
-    fn __repr__(&self) -> String {
-        let (name, shards, manifests) = (&self.name, self.stored, self.manifests);
-        format!("<RepairedObject: {name:?}, {shards} shards and {manifests} manifests written>")
-    }
-}
+results!(ObjectInfo, Verdict, RepairedObject, VolumeStatus);
 
 /// A Python object with `read(n)`.
 struct Reader {

@@ -450,3 +450,11 @@ def test_refused_buffers_are_not_taken_apart():
         codec.encode(rows[::2])
     with pytest.raises(TypeError, match="str"):
         codec.encode("ab")
+
+
+def test_a_stride_fits_the_array():
+    groups = numpy.zeros((2, 6, 12), numpy.uint8)
+    prepared = paritas.Codec("4+2").prepared()
+    with pytest.raises(paritas.ParameterError, match="shards of 12 bytes; got 24"):
+        prepared.run_strided(groups, 24)
+    prepared.run_strided(groups, 12)

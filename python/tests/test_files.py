@@ -2,6 +2,7 @@
 
 import errno
 import os
+import pickle
 
 import paritas
 import pytest
@@ -128,6 +129,30 @@ def test_errors_of_the_system_have_their_numbers(tmp_path):
     assert error.value.errno == errno.ENOENT
     # No directories for parity are those by default.
     paritas.protect(source, parity_dirs=[])
+
+
+def test_a_path_that_is_not_there_is_not_passed_over(tmp_path):
+    (tmp_path / "file").write_bytes(b"content")
+    (tmp_path / "shards").mkdir()
+    paritas.encode_file(tmp_path / "file", tmp_path / "shards", "2+1")
+    paths = [tmp_path / "shards", tmp_path / "typo"]
+    with pytest.raises(paritas.NotFoundError, match="typo"):
+        paritas.verify_files(paths)
+    paritas.decode_file(paths, tmp_path / "back")
+    assert (tmp_path / "back").read_bytes() == b"content"
+    [lost] = (tmp_path / "shards").glob("*.1of3.*")
+    lost.unlink()
+    [report] = paritas.repair_files(paths[0])
+    assert (report.repaired, report.written) == ([1], [lost])
+    [verified] = paritas.verify_files(paths[0])
+    assert verified.id == report.id and verified == paritas.verify_files(paths[0])[0]
+
+
+def test_errors_of_the_system_keep_their_number(tmp_path):
+    with pytest.raises(paritas.NotFoundError) as error:
+        paritas.encode_file(tmp_path / "none", tmp_path)
+    other = pickle.loads(pickle.dumps(error.value))
+    assert (other.errno, other.args, other.kind) == (errno.ENOENT, error.value.args, error.value.kind)
 
 
 def test_arguments_that_mean_nothing_are_named(tmp_path):

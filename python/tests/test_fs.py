@@ -34,6 +34,13 @@ def test_a_reader_never_mixes_versions(fs):
         assert file.read() == b"B" * 1_000_000
 
 
+def test_a_reader_without_a_cache_stops_at_the_end(fs):
+    content = os.urandom(300_000)
+    fs.pipe("object", content)
+    with fs.open("object", cache_type="none") as file:
+        assert b"".join(iter(lambda: file.read(65536), b"")) == content
+
+
 def test_a_reader_notices_an_object_that_shrank_or_is_gone(fs):
     fs.pipe("rw", b"A" * 1_000_000)
     file = fs.open("rw", block_size=100_000)

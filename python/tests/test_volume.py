@@ -1,5 +1,7 @@
 """Volumes, the file system over one, and fleets. The command makes the volumes."""
 
+import collections
+import contextlib
 import io
 import mmap
 import multiprocessing
@@ -11,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+import types
 from functools import partial
 from itertools import combinations
 from types import SimpleNamespace
@@ -118,8 +121,43 @@ def test_a_volume_is_closed_after_its_block(volume_file):
     with pytest.raises(paritas.StorageError, match="the volume is closed"):
         volume.get("object")
     assert "closed" in repr(volume)
-    with paritas.Volume.open(volume_file) as volume:
+    with pytest.raises(paritas.StorageError, match="the volume is closed"), volume:
+        pass
+    with contextlib.closing(paritas.Volume.open(volume_file)) as volume:
         assert volume.get("object") == b"bytes"
+
+
+def test_nodes_may_be_any_mapping(tmp_path):
+    nodes = {"x": tmp_path / "a", "y": tmp_path / "b"}
+    [node.mkdir() for node in nodes.values()]
+    for number, mapping in enumerate([types.MappingProxyType(nodes), collections.UserDict(nodes)]):
+        [shutil.rmtree(node) or node.mkdir() for node in nodes.values()]
+        assert paritas.Volume.create(tmp_path / f"{number}.toml", mapping, "1+1").nodes == ["x", "y"]
+
+
+def test_results_show_and_compare_what_they_hold(volume):
+    info = volume.put("object", b"bytes")
+    assert volume.stat("object") == volume.stat("object") and volume.put("other", b"bytes") != info
+    assert repr(volume.verify("object")).startswith("<Verdict: flaws=[], ") and "length=5" in repr(info)
+
+
+def test_sources_that_wait_keep_no_disk_waiting(volume):
+    volume.put("object", b"bytes")
+    is_over = threading.Event()
+
+    class Slow:
+        def read(self, length):
+            is_over.wait()
+            return b""
+
+    threads = [threading.Thread(target=volume.put, args=(f"{number}", Slow())) for number in range(520)]
+    [thread.start() for thread in threads]
+    try:
+        assert volume.get("object") == b"bytes"
+    finally:
+        is_over.set()
+        [thread.join() for thread in threads]
+    assert len(volume.list()) == 521
 
 
 def test_a_source_that_fails_leaves_nothing(volume):

@@ -76,8 +76,10 @@ export function comparisonTable(columns) {
 /** Returns what is to be said below a table of columns. */
 export function comparisonNote(columns) {
   const told = ["The better value is bold."];
+  const isPending = ({ facts, encode, all }) => encode === undefined || (isTried(facts) && all === undefined);
+  if (columns.some(isPending)) told.push("Other values are still being computed.");
   const sampled = ({ sets, tried }) => sets === null || sets > tried;
-  if (columns.some(({ one, all }) => [one, all].some((survey) => survey && sampled(survey)))) told.push(`Where more than ${TRIED} losses are possible, about ${TRIED} of them were tried.`);
+  if (columns.some(({ one, all }) => [one, all].some((survey) => survey && sampled(survey)))) told.push(`Where more than ${TRIED} losses are possible, ${TRIED / 2} to ${TRIED} of them were tried.`);
   for (const { facts } of columns.filter(({ facts }) => !isTried(facts))) {
     const why = facts.lt ? "which ones it survives depends on the blocks that they leave" : `it has ${facts.cells.length.toLocaleString("en")} cells, and trying would take minutes`;
     told.push(`Losses of ${facts.spec} are not tried: ${why}.`);

@@ -26,6 +26,8 @@ let families = [];
 /** The facts of the code, and the answer to what is asked; null while the library is at work. */
 let code = null;
 let answer = null;
+/** The code whose description is awaited; null while none is. */
+let chosen = null;
 /** After which step of the plan each output is whole, and each temporary has a value. */
 let written = new Map();
 let position = 0;
@@ -99,16 +101,22 @@ async function chooseCode(spec, { questionFor = questionThatFits, typing = false
   write(element("spec"), spec);
   tell("address", null);
   library.drop();
+  chosen = spec;
+  const waiting = setTimeout(showWaiting, PATIENCE);
   try {
     const found = await library.ask("describe", spec);
+    chosen = null;
     Object.assign(state, { code: spec, ...questionFor(found) });
     code = found;
   } catch (error) {
     if (error instanceof Dropped) return null;
+    chosen = null;
     refuse("code", error.message);
     // The question about the code that stays may have been dropped for this one.
     if (code && !answer) ask();
     return error.message;
+  } finally {
+    clearTimeout(waiting);
   }
   refuse("code", null);
   // The last answer is about the cells of another code.
@@ -117,6 +125,13 @@ async function chooseCode(spec, { questionFor = questionThatFits, typing = false
   showCode(write);
   ask().then(compare);
   return null;
+}
+
+/** Shows that a chosen code is still being described. */
+function showWaiting() {
+  answer = null;
+  document.body.setAttribute("aria-busy", "true");
+  if (code) showAnswer();
 }
 
 /** Shows a message on the line of its own, or hides the line. */
@@ -222,6 +237,8 @@ async function ask() {
   if (!code) return;
   writeAddress();
   showQuestion();
+  // The question will be asked of the code that is being described, or of this one if that is refused.
+  if (chosen !== null) return showWaiting();
   const waiting = setTimeout(showAnswer, PATIENCE);
   library.drop();
   answer = null;
@@ -386,10 +403,12 @@ function describeCell(number) {
     return;
   }
   const { name: own, role, node, stage: made, sources } = code.cells[number];
-  const where = node === null ? "stored nowhere" : `on node ${node}`;
+  const answered = answer?.cells.find(({ cell }) => cell === number);
+  const fate = !state.lost.includes(node) ? "" : answered && (answered.missing ?? []).length === 0 ? ", lost, and computed from others" : ", lost";
+  const where = node === null ? "stored nowhere" : `on node ${node}${fate}`;
   const later = made > 1 ? `, made in stage ${made}` : "";
   const sum = sources === null ? ", a sum of too many cells to be named" : sources.length > 0 ? `: ${sumText(sources)}` : "";
-  const missing = answer?.cells.find(({ cell }) => cell === number)?.missing ?? [];
+  const missing = answered?.missing ?? [];
   const gone = missing.length > 0 ? ` Not to be recovered, because ${listText(missing.map(name), ", ")} cannot.` : "";
   note.textContent = `${own}, ${role} ${where}${later}${sum}.${gone}`;
   const summed = new Set((sources ?? []).flatMap(withParts));

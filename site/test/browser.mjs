@@ -9,12 +9,13 @@ const site = process.argv[2];
 const TYPES = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".wasm": "application/wasm", ".svg": "image/svg+xml", ".json": "application/json" };
 
 // Below these folders the same pages have another library. That of `trap` traps when it is asked about the code `trap`,
-// and ever after; that of `slow` takes a second for each plan.
+// and ever after; that of `slow` takes a second for each plan, that of `wide` for each description.
 const OTHERS = {
   trap: (script) => `let dead = false;\n${script}`.replace(
     /^function ask\(request.*$/m,
     '$&\n  dead ||= request.code === "trap";\n  if (dead) throw new WebAssembly.RuntimeError("unreachable executed");',
   ),
+  wide: (script) => script.replace(/^function ask\(request.*$/m, '$&\n  for (const end = Date.now() + 1000; request.do === "describe" && Date.now() < end; );'),
   slow: (script) => script.replace(/^function ask\(request.*$/m, '$&\n  for (const end = Date.now() + 1000; request.do === "plan" && Date.now() < end; );'),
 };
 

@@ -98,6 +98,15 @@ reader("an address is judged by the code that it names", "code=rdp:k=6&lost=0", 
   assert.match(await page.evaluate(() => location.hash), /^#code=bbdpg:k=3,m=2,m2=3&lost=4,5&stage=2&beside=/);
 });
 
+reader("a click while a code is described does not undo the choice", "code=rdp:k=6&lost=", async (page) => {
+  await shown(page, "rdp:k=6", []);
+  await page.locator("#spec").fill("evenodd:k=5");
+  await page.locator("#verdict").getByText("being computed").waitFor();
+  await page.locator('#grid [data-node="2"]').click();
+  await shown(page, "evenodd:k=5", [2]);
+  assert.equal(await value(page, "spec"), "evenodd:k=5");
+}, { folder: "wide/" });
+
 reader("another code that is refused is told beside it", "code=rdp:k=6&lost=0&beside=nonsense", async (page) => {
   await shown(page, "rdp:k=6", [0]);
   await page.locator("#other-error").waitFor(attention);

@@ -3,9 +3,11 @@
  *
  * A codec is made from the name of a code (`10+4`, `isal-cauchy:k=6,m=3`, `rdp:k=6`), and encodes,
  * reconstructs and updates shards in the caller's memory. A prepared call is one question of a
- * codec, ready to run: it takes no lock, and allocates nothing for codes as small as 10+4. Shard
- * files are encoded, decoded, verified and repaired by name. Volumes keep objects over disks, hosts
- * and buckets. docs/embedding.md says which call suits which size.
+ * codec, ready to run: it takes no lock, and allocates nothing for codes as small as 10+4. One call
+ * is an exception: after half a megabyte of shards, it plans and compiles, which takes a fraction
+ * of a millisecond for 10+4. Shard files are encoded, decoded, verified and repaired by name.
+ * Volumes keep objects over disks, hosts and buckets. docs/embedding.md says which call suits which
+ * size.
  *
  * An object in memory as 14 shards, of which any 4 may be lost; checks of errors are left out:
  *
@@ -37,7 +39,10 @@
  *
  * Threads. There is no state but the handles, and the last message of each thread. All handles may
  * be used by several threads at once; freeing one ends all use of it. A process that was forked may
- * go on with codecs and prepared calls, but not with volumes.
+ * go on with codecs and prepared calls, but not with volumes. Do not cancel a thread that is in a
+ * call (pthread_cancel): the process would end. The library's own threads take the signal mask of the
+ * thread whose call starts them: block signals around the first large call if handlers are to run on
+ * your threads alone.
  *
  * Lengths. `bytes` is the length of a shard of a node with data: a multiple of
  * paritas_codec_shard_unit(). In most codes all shards have this length; paritas_codec_shard_len()
@@ -553,6 +558,7 @@ paritas_status paritas_file_repair(const char *const *paths,
 
 /**
  * Encode: computes all blocks of an object with the code named `spec`, such as "lt:k=1024,n=2048".
+ * The object must have at least one byte.
  */
 paritas_status paritas_lt_encode(const char *spec,
                                  const uint8_t *object,

@@ -37,6 +37,7 @@ pub(crate) struct Encoded {
 }
 
 /// Encode: computes all blocks of an object with the code named `spec`, such as "lt:k=1024,n=2048".
+/// The object must have at least one byte.
 ///
 /// # Safety
 /// The pointers are null or as this describes.

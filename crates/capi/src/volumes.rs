@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::{process, slice};
 
 use paritas::CodecOptions;
-use paritas_shards::{FileSource, FileTarget};
+use paritas_shards::{FileSource, FileTarget, counted};
 
 // The handle `paritas_volume` has the name of the crate, so the crate gets another one here.
 use ::paritas_volume as store;
@@ -537,10 +537,10 @@ pub unsafe extern "C" fn paritas_volume_status(
             lacking => problems.push(format!("puts need {lacking} more nodes")),
         }
         if status.lost.objects > 0 {
-            problems.push(format!("{} objects are lost", status.lost.objects));
+            problems.push(format!("{} lost", counted(status.lost.objects, "object")));
         }
         if told.owed > 0 {
-            problems.push(format!("{} objects wait for repair", told.owed));
+            problems.push(format!("{} waiting for repair", counted(told.owed, "object")));
         }
         match problems.join("; ") {
             all_right if all_right.is_empty() => Ok(()),

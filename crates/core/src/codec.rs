@@ -28,7 +28,7 @@ use crate::codec::engine::Engine;
 #[cfg(feature = "research")]
 use crate::codec::explain::{Call, Explanation};
 use crate::codec::options::CodecOptions;
-use crate::codec::prepared::Prepared;
+use crate::codec::prepared::{Prepared, are_targets};
 use crate::codec::question::Question;
 use crate::codec::shards::StageNodes;
 use crate::define::cells::{CellId, CellSet, NodeId, Role};
@@ -427,8 +427,8 @@ impl Codec {
         let targets: Vec<usize> = (given.len()..).take(parity.len()).collect();
         let prepared = self.engine.prepared(&Question::Update(node, change), &given, &targets)?;
         let nodes = given.iter().map(|_| &node).chain(parity).map(|node| node.index()).collect();
-        let shards = given.len() + targets.len();
-        Ok(Prepared { nodes: Some(nodes), shards, ..prepared })
+        let are_targets = are_targets(given.len() + targets.len(), &given, &targets);
+        Ok(Prepared { nodes: Some(nodes), are_targets, ..prepared })
     }
 
     /// Runs a plan that the caller supplies, after proving that the plan computes the cells that it

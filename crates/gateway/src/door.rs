@@ -251,18 +251,7 @@ impl Gateway {
                 }
                 () = &mut stop => break,
             };
-            let (stream, peer) = match accepted {
-                Ok(accepted) => accepted,
-                Err(error) if is_passing(&error) => {
-                    tracing::warn!(%error, "a connection was not taken");
-                    tokio::time::sleep(Duration::from_millis(100)).await;
-                    continue;
-                }
-                Err(error) => {
-                    let message = format!("taking connections: {error}");
-                    return Err(Error::new(ErrorKind::Io, message).because(error));
-                }
-            };
+            let Some((stream, peer)) = taken(accepted).await? else { continue };
             let place = ConnectionPlace::new(leaving.subscribe(), permit);
             tokio::spawn(self.visit(peer, place).last(stream, self.tls.clone()));
         }
@@ -287,6 +276,28 @@ impl Gateway {
     pub(crate) fn visit(&self, peer: SocketAddr, place: ConnectionPlace) -> Visit {
         let (door, activity, place) = (Arc::clone(&self.door), Activity::new(), Arc::new(place));
         Visit { door, peer, patience: self.patience, activity, place }
+    }
+}
+
+/// Returns a connection, or `None` after a moment if the next one may be taken although this one
+/// was not.
+///
+/// # Errors
+/// If no connection can be taken any more ([`ErrorKind::Io`]).
+async fn taken(
+    accepted: std::io::Result<(TcpStream, SocketAddr)>,
+) -> Result<Option<(TcpStream, SocketAddr)>> {
+    match accepted {
+        Ok(accepted) => Ok(Some(accepted)),
+        Err(error) if is_passing(&error) => {
+            tracing::warn!(%error, "a connection was not taken");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            Ok(None)
+        }
+        Err(error) => {
+            let message = format!("taking connections: {error}");
+            Err(Error::new(ErrorKind::Io, message).because(error))
+        }
     }
 }
 

@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use http::{HeaderValue, Response, StatusCode, header};
+use paritas_store::shown::counted;
 use paritas_volume::{NodeStatus, ScrubStatus, Volume, VolumeStatus};
 use s3s::Body;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use crate::findings::UpkeepFindings;
 use crate::held::held;
@@ -19,6 +20,8 @@ use crate::traffic::{MINUTES, Passed};
 const FRESH: Duration = Duration::from_secs(5);
 /// How long the last status is shown while nodes are asked: longer than a silent node delays them.
 const STALE: Duration = Duration::from_secs(60);
+/// How long an answer waits for nodes before it shows the last status.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// The pages of a gateway.
 pub struct StatusPages {
@@ -97,17 +100,19 @@ impl StatusPages {
 }
 
 impl VolumeLook {
-    /// Returns the state of the volume, at most a few seconds old. If a node delays the next look,
-    /// the last one counts for a while: balancers do not wait for silent nodes.
+    /// Returns the state of the volume, at most a few seconds old. If a node delays the next look
+    /// by more than half a second, the last one counts for a while: balancers do not wait for
+    /// silent nodes.
     async fn status(self: &Arc<Self>) -> Result<VolumeStatus, String> {
         let last = held(&self.seen).clone();
         match last {
             Some((when, status)) if when.elapsed() < FRESH => status,
             Some((when, status)) if when.elapsed() < STALE => {
-                if self.turn.try_lock().is_ok() {
-                    tokio::spawn(Arc::clone(self).again());
+                let look = tokio::spawn(Arc::clone(self).again());
+                match timeout(PATIENCE, look).await {
+                    Ok(Ok(new)) => new,
+                    _ => status,
                 }
-                status
             }
             // The look continues if a balancer does not wait for it, so that a later one has it.
             _ => {
@@ -206,7 +211,8 @@ fn overview_of(status: &VolumeStatus) -> String {
         let oldest = waiting
             .oldest_seconds
             .map_or(String::new(), |seconds| format!(", the oldest since {}", minutes(seconds)));
-        page += &format!("<dt>{work}</dt><dd>{} objects{oldest}</dd>", waiting.objects);
+        let objects = counted(waiting.objects, "object");
+        page += &format!("<dt>{work}</dt><dd>{objects}{oldest}</dd>");
     }
     page + &format!("<dt>scrub</dt><dd>{}</dd></dl>", scrub_of(&status.scrub, now()))
 }
@@ -376,7 +382,7 @@ mod tests {
         *held(&look.seen) = Some((Instant::now(), last.clone()));
         for (after, is_answered) in [(FRESH, true), (FRESH, true), (STALE, false)] {
             tokio::time::advance(after).await;
-            let status = tokio::time::timeout(Duration::from_secs(1), look.status()).await;
+            let status = timeout(Duration::from_secs(1), look.status()).await;
             assert_eq!(status.is_ok(), is_answered);
             tokio::task::yield_now().await;
             assert!(look.turn.try_lock().is_err(), "the nodes are asked");

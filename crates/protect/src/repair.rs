@@ -194,8 +194,8 @@ pub fn repair(
         report.found.status = State::Lost;
     }
     let target = RestoreTree::open(&root, protection.id.to_string(), job.sync)?;
-    let paths = lost.iter().map(|&lost| target.path_of(&protection.entries[lost].path));
-    report.lost = paths.collect();
+    let path_of = |&entry: &usize| target.path_of(&protection.entries[entry].path);
+    report.lost = lost.iter().map(path_of).collect();
     let repair = RepairRun {
         protection,
         job,

@@ -33,6 +33,9 @@ const MOST_THREADS: usize = 1_024;
 /// Why a folder is left out at which the kernel shows its own state.
 const OF_KERNEL: &str = "a file system of the kernel, whose files are made when they are read";
 
+/// Why something is left out that has the name of the folder for parity, but is not a folder.
+const NAMED_LIKE_PARITY: &str = "its name is that of a folder for parity; rename it to protect it";
+
 /// Something that was found in a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FoundEntry {
@@ -161,8 +164,7 @@ impl Tree {
         {
             let path = path_in(root, start);
             if is_of_kernel(&path) {
-                let reason = OF_KERNEL.to_owned();
-                self.skipped.push(Skipped { path, reason });
+                self.skip(path, OF_KERNEL);
                 return;
             }
             if is_mount(&path) {
@@ -187,8 +189,13 @@ impl Tree {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return false,
             Err(error) => error.to_string(),
         };
-        self.skipped.push(Skipped { path, reason });
+        self.skip(path, reason);
         false
+    }
+
+    /// Notes a path that is not protected, and why.
+    fn skip(&mut self, path: PathBuf, reason: impl Into<String>) {
+        self.skipped.push(Skipped { path, reason: reason.into() });
     }
 
     /// Looks for paths, which must be in ascending order. [`Tree::of`] and [`Tree::others`] tell
@@ -514,7 +521,7 @@ impl<'a> TreeWalk<'a> {
         let entries = match fs::read_dir(&path) {
             Ok(entries) => entries,
             Err(error) => {
-                tree.skipped.push(Skipped { path, reason: error.to_string() });
+                tree.skip(path, error.to_string());
                 return inner;
             }
         };
@@ -527,7 +534,7 @@ impl<'a> TreeWalk<'a> {
                 // The folder could not be listed to its end.
                 Err(error) => (path.clone(), error),
             };
-            tree.skipped.push(Skipped { path, reason: error.to_string() });
+            tree.skip(path, error.to_string());
         }
         inner
     }
@@ -546,7 +553,9 @@ impl<'a> TreeWalk<'a> {
             return Ok(());
         }
         if name == FOLDER {
-            tree.skipped.extend((!is_folder()).then(|| named_like_parity(entry)));
+            if !is_folder() {
+                tree.skip(entry.path(), NAMED_LIKE_PARITY);
+            }
             return Ok(());
         }
         if has_temporary_name(name_bytes(&name)) {
@@ -571,19 +580,10 @@ impl<'a> TreeWalk<'a> {
                 }
                 tree.found.push(FoundEntry::new(path, &metadata, kind));
             }
-            Err(what) => {
-                tree.skipped.push(Skipped { path: entry.path(), reason: what.to_owned() });
-            }
+            Err(what) => tree.skip(entry.path(), what),
         }
         Ok(())
     }
-}
-
-/// Returns the reason for leaving out something that has the name of the folder for parity, but is
-/// not a folder.
-fn named_like_parity(entry: &fs::DirEntry) -> Skipped {
-    let reason = "its name is that of a folder for parity; rename it to protect it";
-    Skipped { path: entry.path(), reason: reason.to_owned() }
 }
 
 impl TreeWalk<'_> {
@@ -596,8 +596,7 @@ impl TreeWalk<'_> {
     fn enters(&self, folder: &[u8], tree: &mut Tree) -> bool {
         let path = path_in(self.root, folder);
         if is_of_kernel(&path) {
-            let reason = OF_KERNEL.to_owned();
-            tree.skipped.push(Skipped { path, reason });
+            tree.skip(path, OF_KERNEL);
             return false;
         }
         tree.mounts.push(folder.to_vec());

@@ -67,6 +67,16 @@ pub struct CodeLine {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<String>", inner(regex(pattern = "^[01]*$")))]
     pub matrix: Option<Vec<String>>,
+    /// With --matrix, the node and the row of each parity packet, in the order of the matrix's
+    /// rows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Vec<Option<[usize; 2]>>")]
+    pub matrix_rows: Option<Vec<Option<[usize; 2]>>>,
+    /// With --matrix, the node and the row of each data packet, in the order of the matrix's
+    /// columns; null for one that is stored on no node.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Vec<Option<[usize; 2]>>")]
+    pub matrix_columns: Option<Vec<Option<[usize; 2]>>>,
     /// With --svg, the path of the drawing.
     #[serde(flatten)]
     pub svg: Option<Name<DrawingKey>>,
@@ -183,9 +193,13 @@ pub struct ScheduleLine {
     pub plan_steps: u64,
     /// The parts of planning that were left out because they take more steps than were left.
     pub plan_cut: Vec<CutWord>,
+    /// Whether the schedule comes from the list of those that were refined beforehand, for common
+    /// codes.
+    pub plan_known: bool,
     /// The search for the matrix; null if there was none.
     pub search: Option<SearchEntry>,
-    /// The packets of rule (3.1), with which a stripe fits into a cache.
+    /// The packets of rule (3.1): the largest with which a stripe fits into a cache, at least 64
+    /// bytes.
     pub packet_rule: PacketRuleEntry,
     /// With --text, the node and the row of each input; null for one that is stored on no node.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -238,7 +252,7 @@ pub struct SearchEntry {
     pub better_children: usize,
 }
 
-/// The packets of rule (3.1), with which a stripe fits into a cache.
+/// The packets of rule (3.1): the largest with which a stripe fits into a cache, at least 64 bytes.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct PacketRuleEntry {
     /// The number of packets that a stripe needs: those that are read, the results and the

@@ -172,14 +172,10 @@ impl Placement {
         };
         (!is_one && self.tolerance < tolerance).then(|| {
             let likely = if code.graph().is_some() { "likely " } else { "" };
-            let some_may = self.losable.as_ref().is_some_and(|sets| !sets.is_empty());
-            let lost = match self.tolerance {
-                0 if some_may => "not every one".to_owned(),
-                _ => self.tolerance_text(),
-            };
             format!(
-                "{lost} of {} may be lost, although {} tolerates the loss of {likely}any {}: the \
+                "{} of {} may be lost, although {} tolerates the loss of {likely}any {}: the \
                  fullest folder, {}, has {}",
+                self.tolerance_text(),
                 counted(self.folders.len(), "folder"),
                 code.spec(),
                 counted(tolerance, "shard"),
@@ -191,7 +187,11 @@ impl Placement {
 
     /// Returns how many folders may be lost, in words that precede "of 3 folders may be lost".
     pub fn tolerance_text(&self) -> String {
-        tolerance_text(self.tolerance, self.is_certain)
+        let none_may = self.losable.as_ref().is_some_and(Vec::is_empty);
+        match self.tolerance {
+            0 if !none_may => "not every one".to_owned(),
+            _ => tolerance_text(self.tolerance, self.is_certain),
+        }
     }
 }
 

@@ -41,6 +41,18 @@ impl OpenedFile {
         }
     }
 
+    /// Returns the folders of this machine that are nodes, without links and `..` in their paths.
+    pub fn folders(&self) -> Vec<PathBuf> {
+        let base = self.path.parent().unwrap_or(Path::new(""));
+        let places = self.nodes.iter().filter_map(|node| location_of(node, base).ok());
+        let places = Location::canonical(places.collect()).into_iter();
+        let folder = |place| match place {
+            Location::Folder(folder) => Some(folder),
+            _ => None,
+        };
+        places.filter_map(folder).collect()
+    }
+
     /// Whether the file lists other nodes than when it was opened. A file that cannot be read at
     /// present says nothing.
     pub fn has_other_nodes(&self) -> bool {

@@ -26,6 +26,10 @@ const STOPPING: Duration = Duration::from_millis(500);
 /// from a disk that hangs never end.
 const ENDING: Duration = Duration::from_millis(100);
 
+/// Most threads that may wait at the same time for what blocks: for disks, and for sources of puts
+/// that the caller reads, each of which may be slow for hours.
+const MOST_BLOCKING: usize = 8_192;
+
 /// Interval at which `is_interrupted` is asked.
 const QUESTION: Duration = Duration::from_millis(100);
 
@@ -53,7 +57,9 @@ impl Runner {
     /// # Errors
     /// If the system cannot start threads ([`ErrorKind::Io`]).
     pub fn new() -> Result<Self> {
-        let runtime = Builder::new_multi_thread().enable_all().build().map_err(no_threads)?;
+        let mut threads = Builder::new_multi_thread();
+        threads.enable_all().max_blocking_threads(MOST_BLOCKING);
+        let runtime = threads.build().map_err(no_threads)?;
         Ok(Self(RunnerThreads(Some(runtime))))
     }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use futures::future::join_all;
@@ -131,6 +131,12 @@ impl Volume {
     /// drained ones last.
     pub fn members(&self) -> &[Member] {
         self.cluster.members.as_slice()
+    }
+
+    /// Returns the folders of this machine that are nodes of the volume file, without links and
+    /// `..` in their paths. A volume that was not opened from a volume file has none.
+    pub fn node_folders(&self) -> Vec<PathBuf> {
+        self.file.as_ref().map(OpenedFile::folders).unwrap_or_default()
     }
 
     /// Returns the number of nodes.

@@ -19,6 +19,12 @@ pub struct Codecs {
 impl Codecs {
     /// Opens a codec, and describes it.
     pub(crate) fn open(&mut self, code: Code, packet: Option<usize>) -> Result<CodecFacts> {
+        if code.graph().is_some() {
+            let spec = code.spec();
+            let message =
+                format!("{spec}: an LT code has no codec here; describe, plan and survey know it");
+            return Err(Refusal::request(message));
+        }
         let options = CodecOptions::default();
         let options = packet.map_or(options.clone(), |packet| options.packet(packet));
         let codec = OpenCodec(Codec::with_options(code, options)?);

@@ -25,7 +25,7 @@ pub fn word<W: DeserializeOwned>(name: &str) -> Result<W, Failure> {
 /// `--pass`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum PassName {
-    /// Every row on its own.
+    /// Every row as it stands: on its own, or from another parity where the code is defined so.
     Direct,
     /// Each row from an earlier row plus differences.
     Smart,

@@ -29,7 +29,8 @@ The gateway holds no state: run several before one volume, on several machines, 
 balancer, which may check /-/health. The page /-/ shows the nodes, /-/metrics is for Prometheus. \
 While it serves, it also repairs what is owed, promotes, scrubs once a week, and removes remains; \
 several gateways share this work. When the volume file lists other nodes, they are used within \
-seconds. docs/gateway.md has more.
+seconds. At the signal SIGHUP, the keys, the certificate and the volume file are read anew, and no \
+request is broken off. docs/gateway.md has more.
 
 After Ctrl-C or the signal SIGTERM, the gateway answers the requests that it has begun, for up to \
 30 seconds, and ends with exit code 0. A second one ends it at once.")]

@@ -189,9 +189,9 @@ Examples:
 When the command ends, the object is durable on enough nodes, and every reader finds it. Until \
 then nobody sees it, and an older object of that name stays as it is. If nodes fail, other nodes \
 get their shards. Shards that are missing or not on their own node are owed: `repair` brings them \
-there. With --recursive, an object is stored for each file below DIR; links, devices and empty \
-folders are left out. The permissions of files, but for set-user-ID, set-group-ID and sticky, and \
-their modification time are kept.")]
+there. With --recursive, an object is stored for each file below DIR; links, devices, empty \
+folders and folders that are nodes of the volume are left out. The permissions of files, but for \
+set-user-ID, set-group-ID and sticky, and their modification time are kept.")]
 pub struct Put {
     /// The volume file.
     pub volume: PathBuf,

@@ -11,6 +11,7 @@ use paritas_report::codes::{
 use paritas_shards::{ReceptionReport, counted};
 
 use crate::args::codes::Codes;
+use crate::commands::operations::places;
 use crate::commands::picture::{self, parity_rows};
 use crate::commands::{Outcome, shards};
 use crate::exit::{Exit, Failure};
@@ -223,6 +224,8 @@ fn describe(spec: &Spec, args: &Codes, output: &Output) -> Result<(), Failure> {
         faster: faster.as_ref().map(Faster::entry),
         losses: losses.as_ref().map(Survivals::entries),
         matrix: args.matrix.then(|| parity_rows(&code).map(row).collect()),
+        matrix_rows: args.matrix.then(|| places(&code, &parity_rows(&code).collect::<Vec<_>>())),
+        matrix_columns: args.matrix.then(|| places(&code, code.data_cells())),
         svg: args.svg.as_ref().map(Into::into),
         reception: reception.as_ref().map(shards::reception_entry),
     };
@@ -255,12 +258,12 @@ fn text(
 ) -> String {
     let (spec, data, parity) = (code.spec(), figures.data, figures.parity);
     let cells = match reception {
-        Some(_) => format!("{data} data blocks as {parity} blocks"),
-        None => format!("{data} data and {parity} parity packets a stripe"),
+        Some(_) => format!("{} as {}", counted(data, "data block"), counted(parity, "block")),
+        None => format!("{data} data and {} a stripe", counted(parity, "parity packet")),
     };
     let mut text = format!(
-        "{spec}\n  {} nodes, {} with data; {}\n  {cells}: {:.1} % overhead\n  {}\n",
-        code.node_count(),
+        "{spec}\n  {}, {} with data; {}\n  {cells}: {:.1} % overhead\n  {}\n",
+        counted(code.node_count(), "node"),
         figures.data_nodes,
         shards::tolerance_text(code, (code.tolerance(), code.node_count()), "nodes"),
         100.0 * figures.overhead,

@@ -47,7 +47,9 @@ impl Packets {
 
     pub fn text(&self) -> String {
         let each = self.each().map(|(CpuCache { level, bytes, .. }, packet)| {
-            format!("{packet} bytes for L{level} of {}", output::bytes(bytes as u64))
+            let fits = packet * self.stripe <= bytes;
+            let but = if fits { "" } else { " (which a stripe does not fit into)" };
+            format!("{packet} bytes for L{level} of {}{but}", output::bytes(bytes as u64))
         });
         let each: Vec<String> = each.collect();
         let caches = if each.is_empty() {

@@ -158,6 +158,7 @@ impl Report<'_> {
             plan_budget: account.budget,
             plan_steps: account.spent,
             plan_cut: cuts.collect::<Result<_, _>>()?,
+            plan_known: account.is_known,
             search: self.search.clone(),
             packet_rule: Packets::new(plan).entry(),
             inputs: args.text.then(|| operations::places(code, plan.inputs())),
@@ -166,6 +167,17 @@ impl Report<'_> {
             asm: asm.map(Runs::listing),
             runs: self.runs.as_ref().map(|runs| runs.entry(args)),
         })
+    }
+
+    fn question(&self) -> String {
+        match (&self.erased[..], self.stage) {
+            ([], 1) => "encode".to_owned(),
+            ([], stage) => format!("promote to stage {stage}"),
+            (lost, stage) if stage < self.code.stages() => {
+                format!("reconstruct {lost:?} after stage {stage}")
+            }
+            (lost, _) => format!("reconstruct {lost:?}"),
+        }
     }
 
     fn text(&self) -> String {
@@ -177,14 +189,7 @@ impl Report<'_> {
                     "; {kernel}: {count} instructions, {loads} loads and {stores} stores a vector"
                 )
             });
-        let question = match (&self.erased[..], self.stage) {
-            ([], 1) => "encode".to_owned(),
-            ([], stage) => format!("promote to stage {stage}"),
-            (lost, stage) if stage < code.stages() => {
-                format!("reconstruct {lost:?} after stage {stage}")
-            }
-            (lost, _) => format!("reconstruct {lost:?}"),
-        };
+        let question = self.question();
         let reads: Vec<String> = plan.reads(code).iter().map(usize::to_string).collect();
         let mut text = format!(
             "{}: {question}\n  {}; {} + {} = {total} in {} with {}\n  {}{}\n  packets read of each node: {}\n",
@@ -221,7 +226,10 @@ fn instructions(made: Option<&Instructions>) -> InstructionsFields {
 
 /// Describes how much of its budget planning took, and what it left out.
 fn planning_text(account: &Account) -> String {
-    let Account { budget, spent, cuts, .. } = account;
+    let Account { budget, spent, cuts, is_known, .. } = account;
+    if *is_known {
+        return "  from the list of schedules that were refined beforehand\n".to_owned();
+    }
     let cuts: Vec<&str> = cuts.iter().map(|cut| cut.name()).collect();
     let cuts = if cuts.is_empty() { "nothing".to_owned() } else { cuts.join(", ") };
     format!("  planned in {spent} steps with a budget of {budget}; cut: {cuts}\n")

@@ -22,15 +22,7 @@ use crate::output::Output;
 /// Serves until the user ends it.
 pub fn run(args: &Serve, output: &Output) -> Outcome {
     begin_log(args, output);
-    let keys = match &args.keys {
-        Some(file) => Keys::read(file)?,
-        None => Keys::open(),
-    };
-    let tls = match &args.tls[..] {
-        [certificates, key] => Some(Tls { certificates: certificates.clone(), key: key.clone() }),
-        _ => None,
-    };
-    let job = ServeJob { args, keys: keys.read_only(args.read_only), tls };
+    let job = ServeJob { args };
     let first = job.gateway()?;
     let work = |stop| {
         exit::at_second_signal(&Arc::default());
@@ -41,24 +33,59 @@ pub fn run(args: &Serve, output: &Output) -> Outcome {
 }
 
 /// What all gateways have that serve at an address one after the other: whenever the volume file
-/// lists other nodes, another gateway takes the new requests, and the one before it finishes its
-/// own.
+/// lists other nodes, and when the signal SIGHUP comes, another gateway takes the new requests, and
+/// the one before it finishes its own.
 struct ServeJob<'a> {
     args: &'a Serve,
-    keys: Keys,
-    tls: Option<Tls>,
 }
 
-/// A gateway to the nodes that the volume file listed when it was made, and its upkeep.
+/// A gateway with the nodes, keys and certificates that the files held when it was made, and its
+/// upkeep.
 struct KeptGateway {
     volume: Arc<Volume>,
     gateway: Gateway,
     upkeep: BoxFuture<'static, ()>,
 }
 
+/// The signals SIGHUP since this was made. Systems without it have none.
+struct Hangups(#[cfg(unix)] tokio::signal::unix::Signal);
+
+impl Hangups {
+    fn new() -> Result<Self> {
+        #[cfg(unix)]
+        {
+            use tokio::signal::unix::{SignalKind, signal};
+            let failed = |error| {
+                Error::new(ErrorKind::Io, format!("cannot wait for SIGHUP: {error}")).because(error)
+            };
+            signal(SignalKind::hangup()).map(Self).map_err(failed)
+        }
+        #[cfg(not(unix))]
+        Ok(Self())
+    }
+
+    async fn next(&mut self) {
+        #[cfg(unix)]
+        if self.0.recv().await.is_some() {
+            return;
+        }
+        std::future::pending().await
+    }
+}
+
 impl ServeJob<'_> {
     fn gateway(&self) -> Result<KeptGateway> {
         let args = self.args;
+        let keys = match &args.keys {
+            Some(file) => Keys::read(file)?,
+            None => Keys::open(),
+        };
+        let tls = match &args.tls[..] {
+            [certificates, key] => {
+                Some(Tls { certificates: certificates.clone(), key: key.clone() })
+            }
+            _ => None,
+        };
         let volume = Arc::new(Volume::open(&args.volume, paritas_tune::codec_options)?);
         let options = DoorOptions {
             connections: args.connections,
@@ -66,8 +93,8 @@ impl ServeJob<'_> {
             has_public_pages: args.public_pages,
             domain: args.domain.clone(),
         };
-        let (keys, tls) = (self.keys.clone(), self.tls.as_ref());
-        let gateway = Gateway::new(Arc::clone(&volume), keys, tls, options)?;
+        let keys = keys.read_only(args.read_only);
+        let gateway = Gateway::new(Arc::clone(&volume), keys, tls.as_ref(), options)?;
         let upkeep = match args.no_upkeep || args.read_only {
             true => std::future::pending().boxed(),
             false => look_after(args, gateway.findings())?.boxed(),
@@ -84,6 +111,7 @@ impl ServeJob<'_> {
         let listener = TcpListener::bind(&self.args.listen).await;
         let listener = listener.and_then(TcpListener::into_std);
         let listener = listener.map_err(|error| self.cannot_listen(error))?;
+        let mut hangups = Hangups::new()?;
         self.tell(&listener, output)?;
         let stop = stop.shared();
         let (mut gateways, mut now) = (JoinSet::new(), first);
@@ -94,7 +122,7 @@ impl ServeJob<'_> {
             let KeptGateway { volume, gateway, upkeep } = now;
             gateways.spawn(gateway.serve_in_turn(own, ended.map(drop), stop.clone()));
             now = tokio::select! {
-                next = self.next(&volume) => next,
+                next = self.next(&volume, &mut hangups) => next,
                 () = upkeep => return Ok(()),
                 served = first_end(&mut gateways) => return served,
                 () = stop.clone() => break,
@@ -107,23 +135,29 @@ impl ServeJob<'_> {
         Ok(())
     }
 
-    /// Waits until the volume file lists other nodes. Returns a gateway to them.
-    async fn next(&self, volume: &Volume) -> KeptGateway {
+    /// Waits until the volume file lists other nodes, or SIGHUP comes. Returns a gateway that is
+    /// made from what the files hold now.
+    async fn next(&self, volume: &Volume, hangups: &mut Hangups) -> KeptGateway {
         loop {
-            volume.until_other_nodes().await;
+            let why = tokio::select! {
+                () = volume.until_other_nodes() => "the volume file lists other nodes",
+                () = hangups.next() => "SIGHUP",
+            };
             match self.gateway() {
                 Ok(next) => {
-                    tracing::info!("the volume file lists other nodes: they are used now");
+                    tracing::info!(why, "the files are read anew, and used from now on");
                     return next;
                 }
-                Err(error) => tracing::warn!(%error, "reading the volume file"),
+                Err(error) => {
+                    tracing::warn!(why, %error, "the files are not used: one cannot be read");
+                }
             }
         }
     }
 
     fn tell(&self, listener: &std::net::TcpListener, output: &Output) -> Result<()> {
         let address = listener.local_addr().map_err(|error| self.cannot_listen(error))?;
-        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        let scheme = if !self.args.tls.is_empty() { "https" } else { "http" };
         let endpoint = format!("{scheme}://{address}");
         let line = ServeLine { endpoint: endpoint.clone(), page: format!("{endpoint}/-/") };
         output.result(line, || format!("serving S3 at {endpoint}; its page is {endpoint}/-/"));

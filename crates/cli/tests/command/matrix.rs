@@ -40,6 +40,8 @@ fn a_matrix_is_described_with_the_losses_that_it_survives() {
     assert_eq!(code["code"], "matrix:k=4,m=3,w=1,rows=c.3.f");
     assert_eq!((&code["tolerance"], &code["ones"]), (&1.into(), &8.into()));
     assert_eq!(code["matrix"], serde_json::json!(["1100", "0011", "1111"]));
+    assert_eq!(code["matrix_columns"], serde_json::json!([[0, 0], [1, 0], [2, 0], [3, 0]]));
+    assert_eq!(code["matrix_rows"], serde_json::json!([[4, 0], [5, 0], [6, 0]]));
     let counted = |lost: u64, sets: u64, survived: u64| serde_json::json!({"lost": lost, "sets": sets, "tried": sets, "survived": survived});
     // Three groups, d0 d1 p0, d2 d3 p1 and p0 p1 p2, each of which repairs one loss. Two kinds of
     // losses are fatal: both data nodes of a group (two pairs, and ten sets of three with such a

@@ -470,7 +470,7 @@ fn codes() {
         assert!(families.iter().any(|found| found["name"] == family), "{family} is not listed");
     }
     let code = run(["codes", "rdp:k=6", "--matrix", "--json"]).expect(exit::DONE).result();
-    check_report("code", &code, &["matrix"]);
+    check_report("code", &code, &["matrix", "matrix_rows", "matrix_columns"]);
     let rows: Vec<&str> =
         code["matrix"].as_array().unwrap().iter().map(|row| row.as_str().unwrap()).collect();
     assert_eq!(code["parity_cells"], rows.len());
@@ -536,6 +536,7 @@ fn schedule() {
         "plan_budget",
         "plan_steps",
         "plan_cut",
+        "plan_known",
         "search",
     ];
     check_report("schedule", &report, &[&fields[..], &counts].concat());

@@ -5,8 +5,9 @@
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::common::tank::Tank;
@@ -159,6 +160,52 @@ fn a_gateway_uses_nodes_that_are_added() {
         assert!(begin.elapsed() < Duration::from_secs(60), "the new nodes are not used");
         std::thread::sleep(Duration::from_millis(200));
     }
+    assert_eq!(server.end(), 0);
+}
+
+/// A request whose signature is wrong is answered by whether its key is known.
+#[test]
+fn keys_are_read_anew_at_sighup() {
+    let tank = Tank::new(3, "2+1");
+    let (file, keys) = (tank.path("tank.toml"), tank.path("keys.toml"));
+    let write = |text: &str| {
+        std::fs::write(&keys, text).unwrap();
+        std::fs::set_permissions(&keys, std::fs::Permissions::from_mode(0o600)).unwrap();
+    };
+    let entry = |id: &str| format!("[[key]]\nid = \"{id}\"\nsecret = \"at least 16 characters\"\n");
+    write(&entry("first"));
+    let server = Server::start(&file, &["--keys", keys.to_str().unwrap()]);
+    let now = Command::new("date").args(["-u", "+%Y%m%dT%H%M%SZ"]).output().unwrap().stdout;
+    let now = String::from_utf8(now).unwrap().trim().to_owned();
+    let is_known = |key: &str| {
+        let path = format!(
+            "/photos/a?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Date={now}&X-Amz-Expires=600\
+             &X-Amz-Credential={key}%2F{}%2Fus-east-1%2Fs3%2Faws4_request\
+             &X-Amz-SignedHeaders=host&X-Amz-Signature={}",
+            &now[..8],
+            "0".repeat(64)
+        );
+        let (status, body) = server.ask("GET", &path, "");
+        assert_eq!(status, 403, "{body}");
+        assert!(body.contains("SignatureDoesNotMatch") || body.contains("InvalidAccessKeyId"));
+        body.contains("SignatureDoesNotMatch")
+    };
+    let hang_up =
+        || kill_process(Pid::from_raw(server.child.id() as i32).unwrap(), Signal::HUP).unwrap();
+    assert!(is_known("first") && !is_known("second"));
+    // A file with a flaw changes nothing.
+    write("[[key]]\n");
+    hang_up();
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(is_known("first") && !is_known("second"));
+    write(&entry("second"));
+    hang_up();
+    let begin = Instant::now();
+    while !is_known("second") {
+        assert!(begin.elapsed() < Duration::from_secs(60), "the new keys are not used");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert!(!is_known("first"));
     assert_eq!(server.end(), 0);
 }
 

@@ -122,6 +122,22 @@ fn ranges_read_what_they_touch() {
 }
 
 #[test]
+fn a_tree_is_stored_without_the_nodes_inside() {
+    let tank = Tank::new(3, "2+1");
+    fs::create_dir(tank.path("sub")).unwrap();
+    fs::write(tank.path("sub/file"), "bytes").unwrap();
+    // A link to the folder of all that is given in its place.
+    symlink(tank.path(""), tank.path("sub/link")).unwrap();
+    for folder in [tank.path("sub/link/"), tank.path("")] {
+        let put = tank.run("put", &args!["--recursive", folder, "all"]).expect(exit::DONE);
+        let told = put.stderr.matches("is a node of the volume, so it is not stored").count();
+        assert_eq!((put.results().len(), told), (2, 3), "{put}");
+    }
+    let put = tank.run("put", &args!["--recursive", tank.disk(1).join("manifests"), "node"]);
+    assert!(put.expect(exit::DONE).stderr.contains("no files that can be stored"));
+}
+
+#[test]
 fn trees_come_back_and_stay_in_their_folder() {
     let tank = Tank::new(3, "2+1");
     let (tree, back) = (tank.path("tree"), tank.path("back"));

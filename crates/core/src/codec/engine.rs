@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::codec::answer::QuestionAnswer;
 use crate::codec::cache::Cache;
 use crate::codec::options::CodecOptions;
-use crate::codec::prepared::Prepared;
+use crate::codec::prepared::{Prepared, are_targets};
 use crate::codec::question::Question;
 use crate::codec::setup::Setup;
 use crate::define::cells::CellSet;
@@ -91,7 +91,7 @@ impl Engine {
             answer: self.answer_to(question)?,
             sources: sources.into(),
             targets: targets.into(),
-            shards: self.setup.layout.cells.len(),
+            are_targets: are_targets(self.setup.layout.cells.len(), sources, targets),
             nodes: None,
             threads: self.threads(),
             stores: self.setup.options.stores,

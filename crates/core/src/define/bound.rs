@@ -1,7 +1,8 @@
 //! Lower bounds on the number of ones of a code.
 //!
-//! Computed row by row, each one in a parity row costs one XOR per encoding, and one per update of
-//! its data cell. Whatever its construction, no code has fewer ones than these bounds:
+//! Computed row by row, each one in a parity row costs an operation per encoding (the first a copy,
+//! each further one an XOR), and an XOR per update of its data cell. Whatever its construction, no
+//! code has fewer ones than these bounds:
 //!
 //! - *Any code that tolerates t losses.* Suppose that a data cell were in parity cells of fewer
 //!   than t other nodes. Losing those nodes and its own would then leave nothing that depends on

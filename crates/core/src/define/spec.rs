@@ -103,7 +103,9 @@ impl Spec {
                 "{self}: {key} must be a number up to {}; got {value}",
                 usize::MAX
             ))),
-            _ => Err(Error::spec(format!("{self}: {key} must be a number; got {value}"))),
+            _ => Err(Error::spec(format!(
+                "{self}: {key} must be a whole number from 0; got {value}"
+            ))),
         }
     }
 }

@@ -123,8 +123,8 @@ impl SymbolMatrix {
 /// Refuses codes of k data and m parity symbols whose bit matrices would be too big. Families call
 /// this before they compute coefficients.
 pub(crate) fn expect_size(k: usize, m: usize, w: usize) -> Result<()> {
-    let bits = k.saturating_mul(m).saturating_mul(w * w);
-    if bits <= MAX_BITS {
+    let bits = (k as u64).saturating_mul(m as u64).saturating_mul((w * w) as u64);
+    if bits <= MAX_BITS as u64 {
         return Ok(());
     }
     let hint = match MAX_BITS / m.saturating_mul(w * w).max(1) {

@@ -86,6 +86,9 @@ pub struct Account {
     pub spent: u64,
     /// The parts of planning that were left out, each listed once.
     pub cuts: Vec<Cut>,
+    /// Whether the schedule comes from the list of those that were refined beforehand, for common
+    /// codes.
+    pub is_known: bool,
 }
 
 /// A number of steps to draw on.

@@ -6,9 +6,9 @@
 //! --release -p paritas --example known_schedules`: a line `= SPEC`, then the schedule of the
 //! code's parity from its data, in the text form of schedules.
 //!
-//! A spec alone does not determine the matrix: a code that is rebuilt from an older pin may have
-//! another matrix than this version's default. So a schedule is checked against the generator
-//! before it is used.
+//! A schedule is found by what it computes, not by the name of the code: a code that is rebuilt
+//! from an older pin may have another matrix than this version's default, and the default matrix
+//! may be given by its points or bit by bit.
 
 use crate::define::bitmatrix::BitMatrix;
 use crate::define::cells::CellId;
@@ -21,15 +21,19 @@ const SCHEDULES: &str = include_str!("known/schedules.txt");
 /// Returns the rows of the known schedule that computes the wanted cells of a code from the cells
 /// at hand, if there is one.
 pub(super) fn find(code: &Code, inputs: &[CellId], wanted: &[CellId]) -> Option<Rows> {
-    let schedule = text_of(&code.spec().to_string())?.parse().ok()?;
-    let rows = Rows::new(&schedule).ok()?;
-    computes(&schedule, code, inputs, wanted).then_some(rows)
+    let mut known = of_shape(inputs.len(), wanted.len()).filter_map(|text| text.parse().ok());
+    let schedule = known.find(|schedule| computes(schedule, code, inputs, wanted))?;
+    Rows::new(&schedule).ok()
 }
 
-/// Returns the text of the schedule of a spec.
-fn text_of(spec: &str) -> Option<&'static str> {
-    let entry = SCHEDULES.split("\n= ").find(|entry| entry.lines().next() == Some(spec))?;
-    entry.split_once('\n').map(|(_, text)| text)
+/// Returns the texts of the schedules with these numbers of inputs and outputs.
+fn of_shape(inputs: usize, outputs: usize) -> impl Iterator<Item = &'static str> {
+    let (begin, end) = (format!("inputs {inputs} "), format!(" outputs {outputs}"));
+    let texts = SCHEDULES.split("\n= ").filter_map(|entry| entry.split_once('\n'));
+    texts.map(|(_, text)| text).filter(move |text| {
+        let head = text.lines().next().unwrap_or_default();
+        head.starts_with(&begin) && head.ends_with(&end)
+    })
 }
 
 /// Whether a schedule computes exactly the wanted cells from these inputs.
@@ -89,8 +93,23 @@ mod tests {
     fn the_usual_codes_are_known() {
         for short in ["4+2", "6+3", "8+3", "10+4", "12+4", "20+4"] {
             let code = Code::new(&short.parse().unwrap()).unwrap();
-            assert!(text_of(&code.spec().to_string()).is_some(), "{short}");
+            let parity: Vec<CellId> = code.stored(Role::Parity).iter().collect();
+            assert!(find(&code, code.data_cells(), &parity).is_some(), "{short}");
         }
+    }
+
+    /// The matrix of `cauchy:k=8,m=4,w=4`, given by its points.
+    #[test]
+    fn another_name_of_a_matrix_has_its_schedule() {
+        let pinned = "cauchy:k=8,m=4,w=4,points=3.5.7.15.12.9.8.10.0.1.11.13,\
+                      rows=1.15.3.11,columns=3.5.7.15.12.9.8.10";
+        let [one, other] = ["cauchy:k=8,m=4,w=4", pinned].map(|spec| {
+            let code = Code::new(&spec.parse().unwrap()).unwrap();
+            let plan = code.schedule(&code.stored(Role::Data), &code.stored(Role::Parity)).unwrap();
+            assert!(plan.account().is_known, "{spec}");
+            plan.schedule().clone()
+        });
+        assert_eq!(one, other);
     }
 
     /// The same spec with another matrix: its second and third parity nodes are exchanged.

@@ -10,7 +10,7 @@ use std::cell::OnceCell;
 use crate::define::cells::{CellId, CellSet};
 use crate::define::code::Code;
 use crate::error::{Error, Result};
-use crate::plan::budget::{Budget, Cut};
+use crate::plan::budget::{Account, Budget, Cut};
 use crate::plan::cost::Objective;
 use crate::plan::equations::CellSums;
 use crate::plan::optimise::reduce::{Refining, reduce_rows};
@@ -114,7 +114,8 @@ impl<'a> Solver<'a> {
         let figure = |plan: &Plan| arrange::figure(self.options.objective, plan.schedule());
         let is_cheaper = |known: &Plan| figure(known) < figure(&plan);
         let plan = known.filter(is_cheaper).unwrap_or(plan);
-        Ok(Plan { account: budget.into_account(), ..plan })
+        let is_known = plan.account.is_known;
+        Ok(Plan { account: Account { is_known, ..budget.into_account() }, ..plan })
     }
 
     /// Makes one plan for each of several shares of the wanted cells. The shares divide the budget.
@@ -154,7 +155,8 @@ impl<'a> Solver<'a> {
         }
         let Some(rows) = known::find(self.code, inputs, &self.wanted) else { return Ok(None) };
         let schedule = ordered(&rows, &streams(self.code, inputs), order)?;
-        Plan::new(schedule, inputs.to_vec(), self.wanted.clone()).map(Some)
+        let plan = Plan::new(schedule, inputs.to_vec(), self.wanted.clone())?;
+        Ok(Some(Plan { account: Account { is_known: true, ..Account::default() }, ..plan }))
     }
 
     /// Returns the equations, which are found on the first call.

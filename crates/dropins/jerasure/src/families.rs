@@ -214,10 +214,39 @@ pub extern "C" fn cauchy_n_ones(n: c_int, w: c_int) -> c_int {
     field(w).map_or(0, |field| field.ones(n as u32) as c_int)
 }
 
+/// Returns a bit matrix with two parity nodes: the identity for each data node, and a block for
+/// each data node below. `block` returns the rows and columns of the ones of a block. The result is
+/// null unless 1 <= k <= w, and if memory is short.
+///
+/// The families of Paritas refuse widths with which some losses of two nodes are beyond recovery.
+/// Jerasure makes their matrices all the same, and stored data may depend on them.
+fn two_parity_bits<B: Iterator<Item = (usize, usize)>>(
+    [k, w]: [c_int; 2],
+    block: impl Fn(usize, usize) -> B,
+) -> *mut c_int {
+    let Some([k, w]) = sizes([k, w]).filter(|[k, w]| k <= w) else { return null_mut() };
+    let width = k.saturating_mul(w);
+    let count = width.saturating_mul(w).saturating_mul(2);
+    let mut bits = Vec::new();
+    if bits.try_reserve_exact(count).is_err() {
+        return null_mut();
+    }
+    bits.resize(count, 0);
+    for node in 0..k {
+        (0..w).for_each(|row| bits[row * width + node * w + row] = 1);
+        block(node, w).for_each(|(row, column)| bits[(w + row) * width + node * w + column] = 1);
+    }
+    given(&bits)
+}
+
 /// Returns the bit matrix of technique `liberation`; null if the sizes are not valid.
 #[unsafe(no_mangle)]
 pub extern "C" fn liberation_coding_bitmatrix(k: c_int, w: c_int) -> *mut c_int {
-    bit_matrix_of(&format!("liberation:k={k},w={w}"))
+    two_parity_bits([k, w], |j, w| {
+        let row = j * ((w - 1) / 2) % w;
+        let further = (j > 0).then(|| (row, (row + j + w - 1) % w));
+        (0..w).map(move |row| (row, (row + j) % w)).chain(further)
+    })
 }
 
 /// Returns the bit matrix of technique `liber8tion`; null if `k` is not valid.
@@ -229,5 +258,11 @@ pub extern "C" fn liber8tion_coding_bitmatrix(k: c_int) -> *mut c_int {
 /// Returns the bit matrix of technique `blaum_roth`; null if the sizes are not valid.
 #[unsafe(no_mangle)]
 pub extern "C" fn blaum_roth_coding_bitmatrix(k: c_int, w: c_int) -> *mut c_int {
-    bit_matrix_of(&format!("blaum-roth:k={k},w={w}"))
+    two_parity_bits([k, w], |j, w| {
+        let p = w + 1;
+        let half = if j % 2 == 0 { j / 2 } else { p / 2 + 1 + j / 2 };
+        let diagonal = (1..p).filter(move |row| row + j != p).map(move |row| (row, (row + j) % p));
+        let folded = [(p - j, j), (p - j, half)].into_iter().filter(move |_| j > 0);
+        diagonal.chain(folded).map(|(row, column)| (row - 1, column - 1))
+    })
 }

@@ -95,6 +95,15 @@ fn absent_parity(folder: &Path) -> Error {
     .naming(&["accept_changes"])
 }
 
+fn no_longer_a_folder(path: &Path) -> Error {
+    let message = format!(
+        "{} was a folder on a disk that is not mounted, and is none now; put the folder back, or, \
+         if what was in it is gone, update with `accept_changes`",
+        shown(path)
+    );
+    Error::failed(message).naming(&["accept_changes"])
+}
+
 impl Changes<'_> {
     /// Keeps the protected entries that cannot be looked at (`held`), as they are protected.
     /// Entries that were found, under their own name or another, are kept already.
@@ -113,13 +122,7 @@ impl Changes<'_> {
             let entry = &protection.entries[number];
             if let Some(above) = above(&entry.path).find(|above| there.get(*above) == Some(&false))
             {
-                let above = path_in(&protection.root, above);
-                let message = format!(
-                    "{} was a folder on a disk that is not mounted, and is none now; put the \
-                     folder back, or, if what was in it is gone, update with `accept_changes`",
-                    shown(&above)
-                );
-                return Err(Error::failed(message).naming(&["accept_changes"]));
+                return Err(no_longer_a_folder(&path_in(&protection.root, above)));
             }
             if there.contains_key(&entry.path) || self.is_alive(entry) {
                 continue;

@@ -106,6 +106,17 @@ fn many_folders_are_certain_where_shards_count() {
     assert_eq!((placement.tolerance, placement.is_certain, placement.losable), (8, true, None));
 }
 
+/// Too many sets of folders to try them all, but one folder is known to be one too many.
+#[test]
+fn a_full_folder_among_many_does_not_mean_that_none_may_be_lost() {
+    let (_root, disks) = disks(8);
+    let paths = put(&job_to("8+2", &disks[..1]), &content(1000)).shards;
+    arrange(&paths, &disks, &[&[], &[1], &[2], &[3], &[4], &[5], &[6], &[7]]);
+    let placement = object_in(&disks).placement();
+    assert_eq!((placement.tolerance, &placement.losable), (0, &None));
+    assert_eq!(placement.tolerance_text(), "not every one");
+}
+
 /// For an LT code in many folders, not all losses can be tried.
 #[test]
 fn what_is_chance_is_likely() {

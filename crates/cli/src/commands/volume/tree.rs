@@ -33,7 +33,8 @@ struct TreeItem {
 pub async fn put(volume: &Volume, args: &Put, output: &Output) -> Outcome {
     exit::require_folder("DIR", &args.file)?;
     let prefix = folder_prefix(&args.name);
-    let (items, mut worst) = files(&args.file, &prefix, output);
+    let nodes = volume.node_folders();
+    let (items, mut worst) = files(&args.file, &prefix, &nodes, output);
     if items.is_empty() {
         output.warn(&format!("{} has no files that can be stored", shown(&args.file)));
     }
@@ -50,10 +51,26 @@ pub async fn put(volume: &Volume, args: &Put, output: &Output) -> Outcome {
     worst.end(output)
 }
 
-/// Returns the files below a folder, in order, and the worst failure.
-fn files(folder: &Path, prefix: &str, output: &Output) -> (Vec<TreeItem>, Worst) {
+/// Returns the files below a folder, in order, and the worst failure. Leaves out the folders of
+/// `nodes`: a node inside would be stored in itself.
+fn files(
+    folder: &Path,
+    prefix: &str,
+    nodes: &[PathBuf],
+    output: &Output,
+) -> (Vec<TreeItem>, Worst) {
     let (mut items, mut worst) = (Vec::new(), Worst::default());
-    for entry in WalkDir::new(folder).sort_by_file_name() {
+    let root = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    let is_stored = |entry: &walkdir::DirEntry| {
+        let path = entry.path();
+        let resolved = root.join(path.strip_prefix(folder).unwrap_or(path));
+        let is_node = entry.file_type().is_dir() && nodes.iter().any(|it| resolved.starts_with(it));
+        if is_node {
+            output.warn(&format!("{} is a node of the volume, so it is not stored", shown(path)));
+        }
+        !is_node
+    };
+    for entry in WalkDir::new(folder).sort_by_file_name().into_iter().filter_entry(is_stored) {
         let item = entry.map_err(unreadable).and_then(|entry| item(folder, prefix, &entry, output));
         match item {
             Ok(item) => items.extend(item),
