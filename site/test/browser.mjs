@@ -15,7 +15,7 @@ const OTHERS = {
     /^function ask\(request.*$/m,
     '$&\n  dead ||= request.code === "trap";\n  if (dead) throw new WebAssembly.RuntimeError("unreachable executed");',
   ),
-  wide: (script) => script.replace(/^function ask\(request.*$/m, '$&\n  for (const end = Date.now() + 1000; request.do === "describe" && Date.now() < end; );'),
+  wide: (script) => script.replace(/^function ask\(request.*$/m, '$&\n  for (const end = Date.now() + 1000; request.do === "code" && Date.now() < end; );'),
   slow: (script) => script.replace(/^function ask\(request.*$/m, '$&\n  for (const end = Date.now() + 1000; request.do === "plan" && Date.now() < end; );'),
 };
 
