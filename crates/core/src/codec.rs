@@ -28,7 +28,7 @@ use crate::codec::engine::Engine;
 #[cfg(feature = "research")]
 use crate::codec::explain::{Call, Explanation};
 use crate::codec::options::CodecOptions;
-use crate::codec::prepared::{Prepared, are_targets};
+use crate::codec::prepared::Prepared;
 use crate::codec::question::Question;
 use crate::codec::shards::StageNodes;
 use crate::define::cells::{CellId, CellSet, NodeId, Role};
@@ -346,7 +346,7 @@ impl Codec {
     pub fn encoder(&self) -> Result<Prepared> {
         self.expect_data()?;
         let (sources, targets) = self.encoding.shards.split(self.code())?;
-        self.engine.prepared(&self.encoding.question, &numbers(sources), &numbers(targets))
+        self.engine.prepared(&self.encoding.question, None, &numbers(sources), &numbers(targets))
     }
 
     /// Prepares the reconstruction of lost nodes. The sources are the shards of `present` and the
@@ -378,7 +378,7 @@ impl Codec {
             cells
         };
         let question = Question::Compute(cells(present), cells(lost));
-        let prepared = self.engine.prepared(&question, &numbers(present), &numbers(lost));
+        let prepared = self.engine.prepared(&question, None, &numbers(present), &numbers(lost));
         prepared.map_err(|error| self.by_shards(error, self.code().stages(), present.len()))
     }
 
@@ -425,10 +425,10 @@ impl Codec {
         }
         let given: Vec<usize> = (0..change.shards()).collect();
         let targets: Vec<usize> = (given.len()..).take(parity.len()).collect();
-        let prepared = self.engine.prepared(&Question::Update(node, change), &given, &targets)?;
+        let (question, count) = (Question::Update(node, change), given.len() + targets.len());
+        let prepared = self.engine.prepared(&question, Some(count), &given, &targets)?;
         let nodes = given.iter().map(|_| &node).chain(parity).map(|node| node.index()).collect();
-        let are_targets = are_targets(given.len() + targets.len(), &given, &targets);
-        Ok(Prepared { nodes: Some(nodes), are_targets, ..prepared })
+        Ok(Prepared { nodes: Some(nodes), ..prepared })
     }
 
     /// Runs a plan that the caller supplies, after proving that the plan computes the cells that it

@@ -81,17 +81,20 @@ impl Engine {
         self.answer_to(&Question::compute(have, want)).is_ok()
     }
 
+    /// Prepares a question over groups of `count` shards, one for each buffer if it is `None`.
     pub(super) fn prepared(
         &self,
         question: &Question,
+        count: Option<usize>,
         sources: &[usize],
         targets: &[usize],
     ) -> Result<Prepared> {
+        let count = count.unwrap_or(self.setup.layout.cells.len());
         Ok(Prepared {
             answer: self.answer_to(question)?,
             sources: sources.into(),
             targets: targets.into(),
-            are_targets: are_targets(self.setup.layout.cells.len(), sources, targets),
+            are_targets: are_targets(count, sources, targets),
             nodes: None,
             threads: self.threads(),
             stores: self.setup.options.stores,
