@@ -29,7 +29,8 @@ FILE to decode. A matrix that does not survive every loss of one node is refused
 how many losses of 1 to m nodes are survived.
 
 Ones are counted in the bit matrix; without a schedule, encoding takes a copy for each parity \
-packet and an XOR for each further one. Density is the number of ones, divided by the fewest that any code of that shape can have. With GFNI, a \
+packet and an XOR for each further one. Density is the number of ones, divided by the fewest \
+that any code of that shape can have. With GFNI, a \
 Cauchy code in packets with more than 20,000 ones encodes slower than a code in words of the same \
 k and m, and its description says so. GB/s in packets and in words (one core, AVX-512 and GFNI): \
 64+16 12.4 and 16.8, 64+32 6.4 and 8.5, 100+24 8.2 and 11.1, 128+16 4.8 and 11.8, 128+32 2.0 and \

@@ -133,8 +133,16 @@ fn a_tree_is_stored_without_the_nodes_inside() {
         let told = put.stderr.matches("is a node of the volume, so it is not stored").count();
         assert_eq!((put.results().len(), told), (2, 3), "{put}");
     }
-    let put = tank.run("put", &args!["--recursive", tank.disk(1).join("manifests"), "node"]);
-    assert!(put.expect(exit::DONE).stderr.contains("no files that can be stored"));
+    symlink(tank.disk(1), tank.path("sub/node")).unwrap();
+    for folder in [tank.disk(1).join("manifests"), tank.path("sub/node")] {
+        let put = tank.run("put", &args!["--recursive", folder, "node"]).expect(exit::DONE);
+        assert!(put.stderr.contains("no files that can be stored"), "{put}");
+        assert_eq!(put.stderr.matches("is not stored").count(), 1, "{put}");
+    }
+    // A link to a folder is followed if it is given.
+    symlink(tank.path("sub"), tank.path("given")).unwrap();
+    let put = tank.run("put", &args!["--recursive", tank.path("given"), "g"]).expect(exit::DONE);
+    assert!(put.results().len() == 1 && !put.stderr.contains("given is not a file"), "{put}");
 }
 
 #[test]

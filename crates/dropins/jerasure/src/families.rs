@@ -214,9 +214,9 @@ pub extern "C" fn cauchy_n_ones(n: c_int, w: c_int) -> c_int {
     field(w).map_or(0, |field| field.ones(n as u32) as c_int)
 }
 
-/// Returns a bit matrix with two parity nodes: the identity for each data node, and a block for
-/// each data node below. `block` returns the rows and columns of the ones of a block. The result is
-/// null unless 1 <= k <= w, and if memory is short.
+/// Returns the bit matrix of two parity nodes. The first has the identity for each of the k data
+/// nodes. The second has a block of w rows and columns for each, of which `block(node, w)` gives
+/// the rows and columns of the ones. The result is null unless 1 <= k <= w, or if memory is short.
 ///
 /// The families of Paritas refuse widths with which some losses of two nodes are beyond recovery.
 /// Jerasure makes their matrices all the same, and stored data may depend on them.

@@ -61,16 +61,19 @@ fn files(
 ) -> (Vec<TreeItem>, Worst) {
     let (mut items, mut worst) = (Vec::new(), Worst::default());
     let root = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
-    let is_stored = |entry: &walkdir::DirEntry| {
-        let path = entry.path();
+    let is_stored = |path: &Path| {
         let resolved = root.join(path.strip_prefix(folder).unwrap_or(path));
-        let is_node = entry.file_type().is_dir() && nodes.iter().any(|it| resolved.starts_with(it));
+        let is_node = nodes.iter().any(|node| resolved.starts_with(node));
         if is_node {
             output.warn(&format!("{} is a node of the volume, so it is not stored", shown(path)));
         }
         !is_node
     };
-    for entry in WalkDir::new(folder).sort_by_file_name().into_iter().filter_entry(is_stored) {
+    if !is_stored(folder) {
+        return (items, worst);
+    }
+    let walk = WalkDir::new(folder).min_depth(1).sort_by_file_name().into_iter();
+    for entry in walk.filter_entry(|entry| is_stored(entry.path())) {
         let item = entry.map_err(unreadable).and_then(|entry| item(folder, prefix, &entry, output));
         match item {
             Ok(item) => items.extend(item),
