@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_RANGE, HOST};
@@ -36,6 +36,7 @@ use crate::demands::{carry_over, is_forwarded, pass_over_unreadable, refused_for
 use crate::document::numbered;
 use crate::errors::explained;
 use crate::findings::UpkeepFindings;
+use crate::held::held;
 use crate::host::Domain;
 use crate::keys::Keys;
 use crate::metrics::Metrics;
@@ -122,25 +123,59 @@ impl Tls {
 /// The most requests of one connection at a time.
 const SIDE_BY_SIDE: usize = 128;
 
-/// A gateway over a volume.
+/// A gateway over a volume. Its clones are the same gateway.
+#[derive(Clone)]
 pub struct Gateway {
-    door: Arc<Door>,
-    tls: Option<TlsAcceptor>,
-    connections: Arc<Semaphore>,
+    lasting: Arc<Lasting>,
+    /// What answers the next request.
+    door: Arc<Mutex<Arc<Door>>>,
     patience: Duration,
+}
+
+/// What a gateway keeps when its door is renewed.
+struct Lasting {
+    options: DoorOptions,
+    connections: Arc<Semaphore>,
+    metrics: Arc<Metrics>,
+    findings: Arc<UpkeepFindings>,
 }
 
 /// What answers requests.
 struct Door {
     service: S3Service,
+    tls: Option<TlsAcceptor>,
     domain: Domain,
     pages: StatusPages,
-    metrics: Arc<Metrics>,
+    memory: TransferMemory,
     /// How clients reach it, unless a proxy says otherwise.
     scheme: Scheme,
 }
 
 impl Door {
+    fn new(
+        lasting: &Lasting,
+        volume: Arc<Volume>,
+        keys: Keys,
+        tls: Option<&Tls>,
+        memory: TransferMemory,
+    ) -> Result<Self> {
+        let pages = StatusPages::new(
+            Arc::clone(&volume),
+            Arc::clone(&lasting.metrics),
+            Arc::clone(&lasting.findings),
+            lasting.options.has_public_pages,
+        );
+        let mut builder = S3ServiceBuilder::new(Store::new(volume, keys.clone(), memory.clone()));
+        builder.set_access(keys.clone());
+        // If signatures were not checked, s3s would not ask which operations are allowed.
+        builder.set_auth(keys);
+        let domain = Domain::new(lasting.options.domain.as_deref());
+        builder.set_host(domain.clone());
+        let scheme = if tls.is_some() { Scheme::HTTPS } else { Scheme::HTTP };
+        let tls = tls.map(Tls::acceptor).transpose()?;
+        Ok(Self { service: builder.build(), tls, domain, pages, memory, scheme })
+    }
+
     /// Answers a request of S3. A deletion, a completion of an upload or a copy, and whatever else
     /// has no body or is a POST, is finished even if the client goes: an upload that is half
     /// complete would be in everybody's way for a day. The place of the connection is kept until
@@ -189,23 +224,32 @@ impl Gateway {
         tls: Option<&Tls>,
         options: DoorOptions,
     ) -> Result<Self> {
-        let metrics = Arc::new(Metrics::default());
-        let pages =
-            StatusPages::new(Arc::clone(&volume), Arc::clone(&metrics), options.has_public_pages);
         let memory = TransferMemory::new(options.memory, &volume)?;
-        let mut builder = S3ServiceBuilder::new(Store::new(volume, keys.clone(), memory));
-        builder.set_access(keys.clone());
-        // If signatures were not checked, s3s would not ask which operations are allowed.
-        builder.set_auth(keys);
-        let domain = Domain::new(options.domain.as_deref());
-        builder.set_host(domain.clone());
-        let scheme = if tls.is_some() { Scheme::HTTPS } else { Scheme::HTTP };
-        Ok(Self {
-            door: Arc::new(Door { service: builder.build(), domain, pages, metrics, scheme }),
-            tls: tls.map(Tls::acceptor).transpose()?,
+        let lasting = Lasting {
             connections: Arc::new(Semaphore::new(allowed_connections(options.connections))),
-            patience: PATIENCE,
-        })
+            metrics: Arc::default(),
+            findings: Arc::default(),
+            options,
+        };
+        let door = Door::new(&lasting, volume, keys, tls, memory)?;
+        let door = Arc::new(Mutex::new(Arc::new(door)));
+        Ok(Self { lasting: Arc::new(lasting), door, patience: PATIENCE })
+    }
+
+    /// Answers what is asked from now on by this volume, for these keys and with this certificate.
+    /// Connections stay, and requests that have begun end as they began.
+    ///
+    /// # Errors
+    /// As for [`Self::new`]. Then nothing has changed.
+    pub fn renew(&self, volume: Arc<Volume>, keys: Keys, tls: Option<&Tls>) -> Result<()> {
+        let memory = self.door().memory.renewed(self.lasting.options.memory, &volume)?;
+        let door = Door::new(&self.lasting, volume, keys, tls, memory)?;
+        *held(&self.door) = Arc::new(door);
+        Ok(())
+    }
+
+    fn door(&self) -> Arc<Door> {
+        Arc::clone(&held(&self.door))
     }
 
     /// Sets how long a client may send nothing, or take nothing, before it is given up. It is a
@@ -220,62 +264,35 @@ impl Gateway {
     /// # Errors
     /// If the system no longer accepts connections ([`ErrorKind::Io`]).
     pub async fn serve(self, listener: TcpListener, stop: impl Future<Output = ()>) -> Result<()> {
-        self.serve_in_turn(listener, std::future::pending(), stop).await
-    }
-
-    /// Answers requests as [`Self::serve`] does, until another gateway at the same address takes
-    /// its place: `replaced` is ready. The requests that have begun may then take as long as they
-    /// need.
-    ///
-    /// # Errors
-    /// As for [`Self::serve`].
-    pub async fn serve_in_turn(
-        self,
-        listener: TcpListener,
-        replaced: impl Future<Output = ()>,
-        stop: impl Future<Output = ()>,
-    ) -> Result<()> {
         let leaving = watch::Sender::new(());
-        let (mut replaced, mut stop) = (std::pin::pin!(replaced), std::pin::pin!(stop));
-        let mut is_replaced = false;
+        let mut stop = std::pin::pin!(stop);
         loop {
             let next = async {
-                let permit = Arc::clone(&self.connections).acquire_owned().await.ok();
+                let permit = Arc::clone(&self.lasting.connections).acquire_owned().await.ok();
                 (permit, listener.accept().await)
             };
             let (permit, accepted) = tokio::select! {
                 next = next => next,
-                () = &mut replaced => {
-                    is_replaced = true;
-                    break;
-                }
                 () = &mut stop => break,
             };
             let Some((stream, peer)) = taken(accepted).await? else { continue };
             let place = ConnectionPlace::new(leaving.subscribe(), permit);
-            tokio::spawn(self.visit(peer, place).last(stream, self.tls.clone()));
+            tokio::spawn(self.visit(peer, place).last(stream));
         }
         drop(listener);
         // Answers that take longer break off; a put that is not acknowledged is not visible.
         leaving.send_replace(());
-        if is_replaced {
-            tokio::select! {
-                () = leaving.closed() => return Ok(()),
-                () = stop => {}
-            }
-        }
         let _ = tokio::time::timeout(LEAVING, leaving.closed()).await;
         Ok(())
     }
 
     /// Returns the findings that its page shows. Whoever looks after the volume adds to them.
     pub fn findings(&self) -> Arc<UpkeepFindings> {
-        self.door.pages.findings()
+        Arc::clone(&self.lasting.findings)
     }
 
     pub(crate) fn visit(&self, peer: SocketAddr, place: ConnectionPlace) -> Visit {
-        let (door, activity, place) = (Arc::clone(&self.door), Activity::new(), Arc::new(place));
-        Visit { door, peer, patience: self.patience, activity, place }
+        Visit { gateway: self.clone(), peer, activity: Activity::new(), place: Arc::new(place) }
     }
 }
 
@@ -320,9 +337,8 @@ type Failed = Box<dyn std::error::Error + Send + Sync>;
 /// A connection.
 #[derive(Clone)]
 pub(crate) struct Visit {
-    door: Arc<Door>,
+    gateway: Gateway,
     peer: SocketAddr,
-    patience: Duration,
     activity: Arc<Activity>,
     place: Arc<ConnectionPlace>,
 }
@@ -344,23 +360,20 @@ impl ConnectionPlace {
 
 impl Visit {
     /// Lasts until the connection ends, and keeps its place.
-    async fn last(self, stream: TcpStream, tls: Option<TlsAcceptor>) {
-        self.door.metrics.connections.inc();
-        if let Err(error) = self.greet(stream, tls).await {
+    async fn last(self, stream: TcpStream) {
+        let connections = &self.gateway.lasting.metrics.connections;
+        connections.inc();
+        if let Err(error) = self.greet(stream).await {
             tracing::debug!(peer = %self.peer, %error, "connection");
         }
-        self.door.metrics.connections.dec();
+        connections.dec();
     }
 
     /// Shakes hands, if there is TLS, and answers the requests of a connection, until the client
     /// goes or is given up.
-    async fn greet(
-        &self,
-        stream: TcpStream,
-        tls: Option<TlsAcceptor>,
-    ) -> std::result::Result<(), Failed> {
+    async fn greet(&self, stream: TcpStream) -> std::result::Result<(), Failed> {
         stream.set_nodelay(true)?;
-        let Some(tls) = tls else { return self.converse(stream).await };
+        let Some(tls) = self.gateway.door().tls.clone() else { return self.converse(stream).await };
         let stream = tokio::time::timeout(HANDSHAKE, tls.accept(stream)).await??;
         match stream.get_ref().1.alpn_protocol() {
             Some(HTTP2) => self.converse_side_by_side(stream).await,
@@ -377,7 +390,7 @@ impl Visit {
     ) -> std::result::Result<(), Failed> {
         let mut leaving = self.place.leaving.clone();
         let mut connection = std::pin::pin!(connection);
-        let mut silence = std::pin::pin!(self.activity.silent_for(self.patience));
+        let mut silence = std::pin::pin!(self.activity.silent_for(self.gateway.patience));
         let mut is_leaving = false;
         loop {
             tokio::select! {
@@ -427,7 +440,8 @@ impl Visit {
         self,
         mut request: Request<Incoming>,
     ) -> std::result::Result<Response<AnswerBody>, HttpError> {
-        let Self { door, peer, patience, activity, place } = self;
+        let Self { gateway, peer, activity, place } = self;
+        let (door, metrics) = (gateway.door(), &gateway.lasting.metrics);
         let _work = activity.work();
         let (begun, method) = (Instant::now(), request.method().clone());
         let (path, version) = (request.uri().path().to_owned(), request.version());
@@ -439,7 +453,7 @@ impl Visit {
         let refused = refused_form(&method, request.headers()).or(carried.err());
         request.extensions_mut().insert(door.scheme.clone());
         let is_page = path.starts_with("/-/") && door.bucket_of_host(&request).is_none();
-        let (request, arrival) = arriving(request, patience);
+        let (request, arrival) = arriving(request, gateway.patience);
         let answered = match refused {
             _ if is_page => Ok(door.pages.answer(&path, is_local).await),
             Some(refused) => {
@@ -461,7 +475,7 @@ impl Visit {
         }
         let (status, time) = (answer.status().as_u16(), begun.elapsed());
         let sent = answer.body().size_hint().lower();
-        door.metrics.answered(&method, status, time, (arrival.bytes(), sent));
+        metrics.answered(&method, status, time, (arrival.bytes(), sent));
         tracing::info!(id, %peer, %method, path, status, ms = time.as_millis() as u64, "request");
         Ok(answer.map(|body| AnswerBody::new(body, Arc::clone(&activity))))
     }

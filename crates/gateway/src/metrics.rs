@@ -1,5 +1,7 @@
 //! What a gateway counts, for Prometheus.
 
+use std::collections::BTreeSet;
+use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
@@ -12,6 +14,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
+use crate::held::held;
 use crate::traffic::{Passed, Traffic};
 
 /// A kind of requests and answers.
@@ -72,6 +75,8 @@ pub struct Metrics {
     pub nodes_answer: Family<OfNode, Gauge<f64, AtomicU64>>,
     pub nodes_free: Family<OfNode, Gauge>,
     pub waiting: Family<OfWork, Gauge>,
+    /// The nodes that are told.
+    nodes: Mutex<BTreeSet<String>>,
 }
 
 impl Default for Metrics {
@@ -90,6 +95,7 @@ impl Default for Metrics {
             nodes_answer: Family::default(),
             nodes_free: Family::default(),
             waiting: Family::default(),
+            nodes: Mutex::default(),
         };
         registry.register("requests", "Requests that were answered", made.requests.clone());
         let help = "Time until the answer began";
@@ -126,6 +132,18 @@ impl Metrics {
         self.seconds.get_or_create(&of).observe(after.as_secs_f64());
     }
 
+    /// Tells nothing any more of nodes other than these.
+    pub fn keep_nodes(&self, nodes: BTreeSet<String>) {
+        let mut told = held(&self.nodes);
+        for node in told.difference(&nodes) {
+            let of = OfNode { node: node.clone() };
+            self.nodes_up.remove(&of);
+            self.nodes_answer.remove(&of);
+            self.nodes_free.remove(&of);
+        }
+        *told = nodes;
+    }
+
     /// Returns all counters as Prometheus reads them.
     pub fn text(&self) -> String {
         let mut text = String::new();
@@ -159,7 +177,7 @@ mod tests {
             let name = histogram.iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
             name.to_owned()
         };
-        let names: std::collections::BTreeSet<String> = samples.map(name).collect();
+        let names: BTreeSet<String> = samples.map(name).collect();
         let document = include_str!("../../../docs/gateway.md");
         let table = document.split("after `paritas_gateway_`").nth(1).unwrap();
         let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
@@ -169,6 +187,19 @@ mod tests {
         for work in ["Owed", "Lost", "Backlog"] {
             assert!(text.contains(&format!("work=\"{work}\"")), "{text}");
         }
+    }
+
+    #[test]
+    fn nodes_that_left_are_told_no_more() {
+        let metrics = Metrics::default();
+        let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+        metrics.keep_nodes(names(&["a", "b"]));
+        for node in ["a", "b"] {
+            metrics.nodes_up.get_or_create(&OfNode { node: node.to_owned() }).set(1);
+        }
+        metrics.keep_nodes(names(&["b", "c"]));
+        let text = metrics.text();
+        assert!(!text.contains("node=\"a\"") && text.contains("node=\"b\""), "{text}");
     }
 
     #[test]

@@ -40,14 +40,15 @@ struct VolumeLook {
 }
 
 impl StatusPages {
-    pub fn new(volume: Arc<Volume>, metrics: Arc<Metrics>, is_public: bool) -> Self {
+    pub fn new(
+        volume: Arc<Volume>,
+        metrics: Arc<Metrics>,
+        findings: Arc<UpkeepFindings>,
+        is_public: bool,
+    ) -> Self {
         let (seen, turn) = (Mutex::default(), tokio::sync::Mutex::default());
         let look = Arc::new(VolumeLook { volume, metrics, seen, turn });
-        Self { look, findings: Arc::default(), is_public }
-    }
-
-    pub fn findings(&self) -> Arc<UpkeepFindings> {
-        Arc::clone(&self.findings)
+        Self { look, findings, is_public }
     }
 
     /// Answers a request for a page. `is_local` says whether it comes from this machine.
@@ -142,6 +143,7 @@ impl VolumeLook {
     }
 
     fn count(&self, status: &VolumeStatus) {
+        self.metrics.keep_nodes(status.nodes.iter().map(|node| node.name.clone()).collect());
         status.nodes.iter().for_each(|node| self.count_node(node));
         for (work, waiting) in [
             (WaitingWork::Owed, &status.owed),

@@ -23,6 +23,7 @@ const LARGE: u32 = 64;
 const OVERHEAD: u64 = 256 << 10;
 
 /// The memory that transfers share, in units of a KiB.
+#[derive(Clone)]
 pub(crate) struct TransferMemory {
     free: Arc<Semaphore>,
     /// What large transfers may still take of it.
@@ -63,6 +64,19 @@ impl TransferMemory {
         let (files, needed) = (volume.shards_at(1), volume.shards_needed().max(1));
         let factor = 1 + files.div_ceil(needed) as u64;
         Ok(Self::of(total, most, factor))
+    }
+
+    /// Returns the same memory for transfers of another volume, if it has the same size there.
+    ///
+    /// # Errors
+    /// As for [`Self::new`].
+    pub fn renewed(&self, bytes: Option<u64>, volume: &Volume) -> Result<Self> {
+        let next = Self::new(bytes, volume)?;
+        if (next.total, next.most_large) != (self.total, self.most_large) {
+            return Ok(next);
+        }
+        let [free, free_for_large] = [&self.free, &self.free_for_large].map(Arc::clone);
+        Ok(Self { free, free_for_large, ..next })
     }
 
     fn of(total: u32, most: u64, factor: u64) -> Self {

@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use paritas_gateway::{DoorOptions, Gateway, Keys, Tls, UpkeepFindings};
+use paritas_gateway::{DoorOptions, Gateway, Keys, Tls};
 use paritas_report::volumes::ServeLine;
 use paritas_volume::{Error, ErrorKind, Result, Upkeep, Volume, keep, run_until_told};
 use tokio::net::TcpListener;
-use tokio::sync::oneshot;
-use tokio::task::{JoinError, JoinSet};
+use tokio::task::JoinError;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -22,29 +21,61 @@ use crate::output::Output;
 /// Serves until the user ends it.
 pub fn run(args: &Serve, output: &Output) -> Outcome {
     begin_log(args, output);
-    let job = ServeJob { args };
-    let first = job.gateway()?;
+    let files = ServedFiles::read(args)?;
+    let job = ServeJob { args, gateway: files.gateway(args)? };
     let work = |stop| {
         exit::at_second_signal(&Arc::default());
-        job.run(first, output, stop)
+        job.run(files, output, stop)
     };
     run_until_told(work)?;
     Ok(Exit::Done)
 }
 
-/// What all gateways have that serve at an address one after the other: whenever the volume file
-/// lists other nodes, and when the signal SIGHUP comes, another gateway takes the new requests, and
-/// the one before it finishes its own.
+/// A gateway that serves at an address. Whenever the volume file lists other nodes, and when the
+/// signal SIGHUP comes, all files are read anew.
 struct ServeJob<'a> {
     args: &'a Serve,
+    gateway: Gateway,
 }
 
-/// A gateway with the nodes, keys and certificates that the files held when it was made, and its
-/// upkeep.
-struct KeptGateway {
+/// What the volume file and the files of keys and certificate held when they were read.
+struct ServedFiles {
     volume: Arc<Volume>,
-    gateway: Gateway,
-    upkeep: BoxFuture<'static, ()>,
+    /// The same volume for work in the background, if this gateway looks after it.
+    kept: Option<Volume>,
+    keys: Keys,
+    tls: Option<Tls>,
+}
+
+impl ServedFiles {
+    fn read(args: &Serve) -> Result<Self> {
+        let keys = match &args.keys {
+            Some(file) => Keys::read(file)?,
+            None => Keys::open(),
+        };
+        let tls = match &args.tls[..] {
+            [certificates, key] => {
+                Some(Tls { certificates: certificates.clone(), key: key.clone() })
+            }
+            _ => None,
+        };
+        let open = || Volume::open(&args.volume, paritas_tune::codec_options);
+        let kept = match args.no_upkeep || args.read_only {
+            true => None,
+            false => Some(open()?.in_background(args.background.rate)),
+        };
+        Ok(Self { volume: Arc::new(open()?), kept, keys: keys.read_only(args.read_only), tls })
+    }
+
+    fn gateway(&self, args: &Serve) -> Result<Gateway> {
+        let options = DoorOptions {
+            connections: args.connections,
+            memory: args.memory,
+            has_public_pages: args.public_pages,
+            domain: args.domain.clone(),
+        };
+        Gateway::new(Arc::clone(&self.volume), self.keys.clone(), self.tls.as_ref(), options)
+    }
 }
 
 /// The signals SIGHUP since this was made. Systems without it have none.
@@ -74,79 +105,46 @@ impl Hangups {
 }
 
 impl ServeJob<'_> {
-    fn gateway(&self) -> Result<KeptGateway> {
-        let args = self.args;
-        let keys = match &args.keys {
-            Some(file) => Keys::read(file)?,
-            None => Keys::open(),
-        };
-        let tls = match &args.tls[..] {
-            [certificates, key] => {
-                Some(Tls { certificates: certificates.clone(), key: key.clone() })
-            }
-            _ => None,
-        };
-        let volume = Arc::new(Volume::open(&args.volume, paritas_tune::codec_options)?);
-        let options = DoorOptions {
-            connections: args.connections,
-            memory: args.memory,
-            has_public_pages: args.public_pages,
-            domain: args.domain.clone(),
-        };
-        let keys = keys.read_only(args.read_only);
-        let gateway = Gateway::new(Arc::clone(&volume), keys, tls.as_ref(), options)?;
-        let upkeep = match args.no_upkeep || args.read_only {
-            true => std::future::pending().boxed(),
-            false => look_after(args, gateway.findings())?.boxed(),
-        };
-        Ok(KeptGateway { volume, gateway, upkeep })
-    }
-
     async fn run(
         &self,
-        first: KeptGateway,
+        mut files: ServedFiles,
         output: &Output,
         stop: BoxFuture<'static, ()>,
     ) -> Result<()> {
         let listener = TcpListener::bind(&self.args.listen).await;
-        let listener = listener.and_then(TcpListener::into_std);
         let listener = listener.map_err(|error| self.cannot_listen(error))?;
         let mut hangups = Hangups::new()?;
         self.tell(&listener, output)?;
         let stop = stop.shared();
-        let (mut gateways, mut now) = (JoinSet::new(), first);
+        let mut served = tokio::spawn(self.gateway.clone().serve(listener, stop.clone()));
         loop {
-            let own = listener.try_clone().and_then(TcpListener::from_std);
-            let own = own.map_err(|error| self.cannot_listen(error))?;
-            let (_end, ended) = oneshot::channel::<()>();
-            let KeptGateway { volume, gateway, upkeep } = now;
-            gateways.spawn(gateway.serve_in_turn(own, ended.map(drop), stop.clone()));
-            now = tokio::select! {
-                next = self.next(&volume, &mut hangups) => next,
-                () = upkeep => return Ok(()),
-                served = first_end(&mut gateways) => return served,
+            files = tokio::select! {
+                next = self.renewed(&files.volume, &mut hangups) => next,
+                () = self.look_after(files.kept) => return Ok(()),
+                served = &mut served => return joined(served),
                 () = stop.clone() => break,
             };
         }
-        // What was begun is finished.
-        while let Some(served) = gateways.join_next().await {
-            joined(served)?;
-        }
-        Ok(())
+        joined(served.await)
     }
 
-    /// Waits until the volume file lists other nodes, or SIGHUP comes. Returns a gateway that is
-    /// made from what the files hold now.
-    async fn next(&self, volume: &Volume, hangups: &mut Hangups) -> KeptGateway {
+    /// Waits until the volume file lists other nodes, or SIGHUP comes, and renews the gateway by
+    /// what the files hold now. Returns what they hold. A file with a flaw changes nothing.
+    async fn renewed(&self, volume: &Volume, hangups: &mut Hangups) -> ServedFiles {
         loop {
             let why = tokio::select! {
                 () = volume.until_other_nodes() => "the volume file lists other nodes",
                 () = hangups.next() => "SIGHUP",
             };
-            match self.gateway() {
-                Ok(next) => {
+            let renewed = ServedFiles::read(self.args).and_then(|files| {
+                let (volume, keys) = (Arc::clone(&files.volume), files.keys.clone());
+                self.gateway.renew(volume, keys, files.tls.as_ref())?;
+                Ok(files)
+            });
+            match renewed {
+                Ok(files) => {
                     tracing::info!(why, "the files are read anew, and used from now on");
-                    return next;
+                    return files;
                 }
                 Err(error) => {
                     tracing::warn!(why, %error, "the files are not used: one cannot be read");
@@ -155,7 +153,18 @@ impl ServeJob<'_> {
         }
     }
 
-    fn tell(&self, listener: &std::net::TcpListener, output: &Output) -> Result<()> {
+    /// Looks after a volume, if there is one to look after, and logs and notes what fails.
+    async fn look_after(&self, volume: Option<Volume>) {
+        let Some(volume) = volume else { return std::future::pending().await };
+        let findings = self.gateway.findings();
+        let told = |doing: &str, error: &Error| {
+            tracing::warn!(doing, %error, "upkeep");
+            findings.note(doing, error);
+        };
+        keep(&volume, Upkeep::default(), &told).await;
+    }
+
+    fn tell(&self, listener: &TcpListener, output: &Output) -> Result<()> {
         let address = listener.local_addr().map_err(|error| self.cannot_listen(error))?;
         let scheme = if !self.args.tls.is_empty() { "https" } else { "http" };
         let endpoint = format!("{scheme}://{address}");
@@ -176,36 +185,8 @@ impl ServeJob<'_> {
     }
 }
 
-/// Returns what made a gateway end before it was told to, which one that was told to end without a
-/// fault does not.
-async fn first_end(gateways: &mut JoinSet<Result<()>>) -> Result<()> {
-    loop {
-        match gateways.join_next().await {
-            Some(served) => joined(served)?,
-            None => std::future::pending().await,
-        }
-    }
-}
-
 fn joined(served: std::result::Result<Result<()>, JoinError>) -> Result<()> {
     served.map_err(|error| Error::new(ErrorKind::Internal, error.to_string()))?
-}
-
-/// Opens the volume again for work in the background, looks after it, and logs and notes what
-/// fails.
-fn look_after(
-    args: &Serve,
-    findings: Arc<UpkeepFindings>,
-) -> Result<impl Future<Output = ()> + use<>> {
-    let volume = Volume::open(&args.volume, paritas_tune::codec_options)?;
-    let volume = volume.in_background(args.background.rate);
-    Ok(async move {
-        let told = |doing: &str, error: &Error| {
-            tracing::warn!(doing, %error, "upkeep");
-            findings.note(doing, error);
-        };
-        keep(&volume, Upkeep::default(), &told).await;
-    })
 }
 
 /// Begins the log, on standard error. Each request has one line, even if it is refused; a quiet log

@@ -42,11 +42,7 @@ impl Fixture {
         }
         let volume = volume_over(root.path(), |node| node);
         volume.mark_nodes().await.unwrap();
-        let keys = root.path().join("keys.toml");
-        std::fs::write(&keys, KEYS).unwrap();
-        make_private(&keys);
-        let keys = Keys::read(&keys).unwrap();
-        let address = serve(Arc::clone(&volume), keys).await;
+        let address = serve(Arc::clone(&volume), keys_below(root.path())).await;
         Self { root, address, volume }
     }
 
@@ -98,6 +94,14 @@ pub fn volume_over(root: &Path, seen: impl Fn(Arc<dyn Node>) -> Arc<dyn Node>) -
     let mut setup = Setup::new("0".repeat(32), code, (0..5).map(node).collect());
     setup.block_bytes = 64 << 10;
     Arc::new(Volume::new(setup).unwrap())
+}
+
+/// Returns the keys of the owner, the reader and the writer.
+pub fn keys_below(root: &Path) -> Keys {
+    let keys = root.join("keys.toml");
+    std::fs::write(&keys, KEYS).unwrap();
+    make_private(&keys);
+    Keys::read(&keys).unwrap()
 }
 
 #[cfg(unix)]

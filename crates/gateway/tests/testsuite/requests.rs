@@ -13,8 +13,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::fixture::{
-    Fixture, ask, body_of, code_of, content, get, open_to_all, put_behind, put_bytes_behind, serve,
-    serve_by, volume_over,
+    Fixture, ask, body_of, code_of, content, get, keys_below, open_to_all, put_behind,
+    put_bytes_behind, serve, serve_by, volume_over,
 };
 use crate::uploads::begin;
 
@@ -211,6 +211,43 @@ async fn a_full_gateway_stops() {
     stop.send(()).unwrap();
     let served = tokio::time::timeout(Duration::from_secs(5), served).await;
     served.expect("it stops").unwrap().unwrap();
+}
+
+/// Reads the answer to a request on a connection that stays open. All of it comes in one piece.
+async fn next_answer(stream: &mut TcpStream) -> String {
+    let mut answer = vec![0; 4096];
+    let length = stream.read(&mut answer).await.unwrap();
+    String::from_utf8_lossy(&answer[..length]).into_owned()
+}
+
+/// No connection ends when a gateway is renewed, whether it is new, idle or in use. What was begun
+/// ends as it began; the next request meets the new keys.
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_outlast_the_keys() {
+    let mut open = open_to_all().await;
+    let gateway =
+        Gateway::new(Arc::clone(&open.volume), Keys::open(), None, DoorOptions::default());
+    let gateway = gateway.unwrap();
+    open.address = serve_by(gateway.clone()).await;
+    let connect = async || TcpStream::connect(open.address).await.unwrap();
+    let (mut new, mut idle, mut busy) = (connect().await, connect().await, connect().await);
+    let put = b"PUT /photos/a HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhello";
+    busy.write_all(put).await.unwrap();
+    let list = b"GET /photos HTTP/1.1\r\nHost: x\r\n\r\n";
+    idle.write_all(list).await.unwrap();
+    assert!(next_answer(&mut idle).await.starts_with("HTTP/1.1 200"));
+    gateway.renew(Arc::clone(&open.volume), keys_below(open.root.path()), None).unwrap();
+    for stream in [&mut new, &mut idle] {
+        stream.write_all(list).await.unwrap();
+        let answer = next_answer(stream).await;
+        assert_eq!(code_of(&answer), "AccessDenied", "{answer}");
+    }
+    busy.write_all(b"hello").await.unwrap();
+    assert!(next_answer(&mut busy).await.starts_with("HTTP/1.1 200"));
+    let counted =
+        open.bare("GET /-/metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await;
+    assert!(counted.contains("requests_total{method=\"GET\",status=\"200\"} 1\n"), "{counted}");
+    assert!(counted.contains("gateway_connections 4\n"), "{counted}");
 }
 
 /// A reader that waits for room gets the object of the time when it has it.
