@@ -44,10 +44,19 @@ const ops = () => answer?.plan?.ops ?? [];
 
 // The address.
 
-const writeAddress = () => history.replaceState(null, "", addressOf(state));
+/** The code of the newest entry of the browser's history; null while an address is followed. */
+let entered = null;
+
+/** Writes the address. A code that the reader chose has an entry of its own, so that Back leads to the code before. */
+function writeAddress() {
+  const isChosen = entered !== null && entered !== state.code;
+  history[isChosen ? "pushState" : "replaceState"](null, "", addressOf(state));
+  entered = state.code;
+}
 
 /** Shows what the address says. What cannot be followed is told. */
 async function followAddress() {
+  entered = null;
   const given = readAddress(location.hash);
   const before = code ? state : FIRST;
   if (given.code === undefined) given.lost ??= before.lost.join(",");

@@ -107,6 +107,21 @@ reader("a click while a code is described does not undo the choice", "code=rdp:k
   assert.equal(await value(page, "spec"), "evenodd:k=5");
 }, { folder: "wide/" });
 
+reader("Back leads to the code before", "code=rdp:k=6&lost=", async (page) => {
+  await shown(page, "rdp:k=6", []);
+  await page.locator('#grid [data-node="2"]').click();
+  await shown(page, "rdp:k=6", [2]);
+  await page.locator("#spec").fill("evenodd:k=5");
+  await shown(page, "evenodd:k=5", [2]);
+  await page.locator('#grid [data-node="2"]').click();
+  await shown(page, "evenodd:k=5", []);
+  await page.evaluate(() => history.back());
+  await shown(page, "rdp:k=6", [2]);
+  assert.equal(await value(page, "spec"), "rdp:k=6");
+  await page.evaluate(() => history.forward());
+  await shown(page, "evenodd:k=5", []);
+});
+
 reader("another code that is refused is told beside it", "code=rdp:k=6&lost=0&beside=nonsense", async (page) => {
   await shown(page, "rdp:k=6", [0]);
   await page.locator("#other-error").waitFor(attention);

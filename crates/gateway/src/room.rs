@@ -15,7 +15,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// Memory of a gateway by default, in bytes, where the machine has four times as much.
 const USUAL: u64 = 4 << 30;
 /// The most transfers at a time, however small they are. Each of them may keep a thread waiting for
-/// its client, and the threads that read and write folders come from the same pool of 512.
+/// its client.
 const MOST_TRANSFERS: u32 = 256;
 /// A transfer is large if it takes more than this part of the memory.
 const LARGE: u32 = 64;

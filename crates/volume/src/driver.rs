@@ -61,6 +61,7 @@ where
         }
         if actions.iter().any(|action| action.request == Request::ListVersions) {
             surveyed = Since::now();
+            machine.note_time(surveyed.seconds());
         }
         actions = match surveyed.elapsed() < SURVEY_LASTS {
             true => step(&mut machine, actions, surveyed, hands).await,

@@ -10,7 +10,7 @@ use paritas_store::place::attributes::Timestamp;
 
 use crate::flaw::Flaw;
 use crate::manifest::{Content, Manifest, Notes, Piece};
-use crate::names::{self, ObjectName};
+use crate::names::ObjectName;
 use crate::protocol::Listed;
 use crate::transfer::ShardedObject;
 use crate::transfer::receive::{Pieces, Receiver, Wanted, kept};
@@ -117,13 +117,6 @@ impl FoundObject {
             ObjectBytes::Pieces { pieces, .. } => Some(pieces),
             _ => None,
         }
-    }
-
-    /// Returns the names of the pieces, which are objects themselves. The list is empty if the
-    /// object is not in pieces.
-    pub(crate) fn piece_names(&self) -> Vec<ObjectName> {
-        let (upload, pieces) = self.upload().zip(self.pieces()).unwrap_or_default();
-        pieces.iter().filter_map(|piece| names::piece(upload, piece.number).ok()).collect()
     }
 
     /// Returns the id of the upload that stored the object's pieces, if it is in pieces.

@@ -94,11 +94,12 @@ impl Keeper<'_> {
         self.note("scrubbing", scrubbed);
     }
 
-    /// Whether the last full pass ended at least `every` ago, or another pass has begun.
+    /// Whether the last full pass ended at least `every` ago, or another pass has begun. A pass that
+    /// seems to end in the future was by a clock that was wrong, and does not count.
     async fn is_due(&self, every: Duration) -> bool {
         let status = self.volume.scrub_status().await;
         let last = status.last.as_ref().map_or(0, |pass| pass.ended);
-        status.pass.is_some() || now().saturating_sub(last) >= every.as_secs()
+        status.pass.is_some() || now().abs_diff(last) >= every.as_secs()
     }
 
     async fn scrub_now(&self, every: Duration) -> Result<()> {
@@ -110,6 +111,7 @@ impl Keeper<'_> {
         while let Some((name, repaired)) = scrub.next().await {
             self.note(&format!("scrubbing {name}"), repaired);
         }
+        scrub.nameless().iter().for_each(|error| (self.told)("scrubbing", error));
         Ok(())
     }
 

@@ -40,6 +40,8 @@ pub(crate) type VersionsByName = BTreeMap<ObjectName, BTreeMap<Listed, Vec<NodeI
 #[derive(Debug, Default)]
 pub(crate) struct Versions {
     pub names: VersionsByName,
+    /// What stands under names that cannot be told.
+    pub nameless: Vec<Flaw>,
     /// The nodes that answered.
     pub answered: BTreeSet<NodeIndex>,
     pub flaws: Vec<Flaw>,
@@ -159,7 +161,12 @@ impl<'a> ListJob<'a> {
             return Err(found.too_few(self.cluster));
         }
         let objects = found.objects(self.prefix).map(|(name, listed)| (name.clone(), listed));
-        Ok(Listing { objects: objects.collect(), flaws: found.flaws, is_sure })
+        let objects = objects.collect();
+        Ok(Listing {
+            objects,
+            flaws: found.flaws.into_iter().chain(found.nameless).collect(),
+            is_sure,
+        })
     }
 
     /// Returns the version of an object other than `except`, if there is one. It is mostly one of
@@ -233,7 +240,9 @@ impl<'a> ListJob<'a> {
                 }
             }
         }
-        for (path, name) in shortened.names(&mut found.flaws).await {
+        let (names, nameless) = shortened.names().await;
+        found.nameless = nameless;
+        for (path, name) in names {
             for (&listed, nodes) in shortened.paths.get(&path).into_iter().flatten() {
                 nodes.iter().for_each(|&node| self.add(&mut found, name.clone(), listed, node));
             }

@@ -5,12 +5,12 @@ use paritas_store::error::{Error, ErrorKind, Result};
 use crate::claim::Claim;
 use crate::driver::drive;
 use crate::files::NameFiles;
-use crate::find::{FindJob, is_replaced};
+use crate::find::{FindJob, find_piece, is_replaced};
 use crate::flaw::Flaw;
 use crate::found::FoundObject;
 use crate::hands::{NameHands, NameLog};
 use crate::hints::FolderHints;
-use crate::names::ObjectName;
+use crate::names::{self, ObjectName};
 use crate::protocol::{Promote, PromoteOutcome, Version};
 use crate::stages::stage_ends;
 use crate::transfer::ShardedObject;
@@ -48,12 +48,38 @@ impl Repaired {
             read_bytes: log.read_bytes,
         }
     }
+
+    /// Adds what was done with a piece of the object.
+    pub(crate) fn add(&mut self, piece: Self) {
+        self.stored += piece.stored;
+        self.manifests += piece.manifests;
+        self.is_owed |= piece.is_owed;
+        self.read_bytes += piece.read_bytes;
+        piece.flaws.into_iter().for_each(|flaw| flaw.add_to(&mut self.flaws));
+    }
 }
 
-/// Promotes an object, unless another process does.
+/// Promotes an object, or its pieces if it has any, unless another process does.
 pub(crate) async fn promote(files: NameFiles<'_>) -> Result<Repaired> {
     let found = FindJob::of(files.cluster, files.name).run().await?;
-    let job = StageJob::new(files, &found, false)?;
+    let Some((upload, pieces)) = found.upload().zip(found.pieces()) else {
+        return promote_found(files, &found).await;
+    };
+    let mut repaired = Repaired::of(files.name, NameLog::default());
+    for piece in pieces {
+        let found = find_piece(files, found.listed().version, upload, piece).await?;
+        // The last piece may be so short that it is kept in its manifests.
+        if found.sharded().is_some() {
+            let name = &names::piece(upload, piece.number)?;
+            let files = NameFiles { cluster: files.cluster, name };
+            repaired.add(promote_found(files, &found).await?);
+        }
+    }
+    Ok(repaired)
+}
+
+async fn promote_found(files: NameFiles<'_>, found: &FoundObject) -> Result<Repaired> {
+    let job = StageJob::new(files, found, false)?;
     let claim = Claim::of_promotion(files.cluster, files.name, job.object.id).await?;
     claim.hold(job.run()).await
 }

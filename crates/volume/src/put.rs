@@ -59,8 +59,8 @@ pub struct PutOptions {
     pub(crate) created: Option<u64>,
     /// The moment from which the pieces of an object in pieces are kept for it, if it is not now.
     pub(crate) begun: Option<Since>,
-    /// The time of the version, in seconds since the beginning of 1970, if it is not that at which
-    /// its manifests are written.
+    /// The time by which the version is numbered, in seconds since the beginning of 1970, if it is
+    /// not that of the survey before its manifests are written.
     pub(crate) time: Option<u64>,
 }
 
@@ -225,8 +225,8 @@ impl<'a> PutJob<'a> {
         parts: NewParts,
         mut hands: PutHands<'_>,
     ) -> Result<PutReport, FailedPut> {
-        let time = self.options.time.unwrap_or_else(now);
-        let put = Put::new(self.cluster.quorum, self.object, parts, time);
+        let put = Put::new(self.cluster.quorum, self.object, parts);
+        let put = self.options.time.into_iter().fold(put, Put::at_time);
         let put = self.old.into_iter().fold(put, Put::in_place_of);
         let (listed, is_owed, put) = hands.run(put, self.object).await?;
         Ok(self.report(&put, listed, is_owed, hands))
@@ -295,7 +295,7 @@ impl RemoveJob<'_> {
         let mut hands =
             PutHands::new(cluster, self.name, PutOptions::default(), NewContent::Removed);
         let parts = NewParts::Removed { order: cluster.inline_order(object) };
-        let put = Put::new(cluster.quorum, object, parts, now());
+        let put = Put::new(cluster.quorum, object, parts);
         let (listed, is_owed, _) = hands.run(put, object).await?;
         let replaced = hands.name.replaced();
         Ok((RemoveReport { listed, is_owed, flaws: hands.name.log.flaws }, replaced))

@@ -14,12 +14,14 @@ use paritas_store::error::{Error, ErrorKind, Result};
 use tokio::sync::mpsc::Receiver;
 
 use crate::cluster::Cluster;
-use crate::find::{FindJob, look_everywhere};
+use crate::files::NameFiles;
+use crate::find::{FindJob, find_piece, look_everywhere};
 use crate::found::FoundObject;
 use crate::get::ahead;
 use crate::manifest::{Notes, Piece};
 use crate::names::{self, ObjectName};
 use crate::outside::{random, take};
+use crate::protocol::Version;
 use crate::put::{PutJob, PutOptions, PutReport};
 use crate::transfer::receive::Pieces;
 
@@ -43,11 +45,16 @@ pub(crate) struct ReencodeJob<'a> {
 
 impl ReencodeJob<'_> {
     pub async fn run(self) -> Result<Reencoded> {
-        let Self { cluster, name } = self;
-        let object = FindJob::of(cluster, name).run().await?;
-        if let Some((upload, pieces)) = object.upload().zip(object.pieces()) {
-            return self.run_over(upload, pieces).await;
+        let object = FindJob::of(self.cluster, self.name).run().await?;
+        match object.upload().zip(object.pieces()) {
+            Some((upload, pieces)) => self.run_over(object.listed().version, upload, pieces).await,
+            None => self.run_of(object).await,
         }
+    }
+
+    /// Cuts an object without pieces.
+    async fn run_of(self, object: FoundObject) -> Result<Reencoded> {
+        let Self { cluster, name } = self;
         let code = cluster.setup.code.spec().to_string();
         if object.code().is_none_or(|old| old == code) {
             return Ok(Reencoded::Unchanged);
@@ -58,12 +65,14 @@ impl ReencodeJob<'_> {
     }
 
     /// Cuts the pieces of an object. Returns what the last one that was cut anew has become.
-    async fn run_over(self, upload: &str, pieces: &[Piece]) -> Result<Reencoded> {
+    async fn run_over(self, version: Version, upload: &str, pieces: &[Piece]) -> Result<Reencoded> {
+        let Self { cluster, name } = self;
         let mut done = Reencoded::Unchanged;
         for piece in pieces {
+            let found = find_piece(NameFiles { cluster, name }, version, upload, piece).await?;
             let name = &names::piece(upload, piece.number)?;
-            let job = ReencodeJob { cluster: self.cluster, name };
-            if let changed @ Reencoded::Changed(_) = Box::pin(job.run()).await? {
+            let job = ReencodeJob { cluster, name };
+            if let changed @ Reencoded::Changed(_) = job.run_of(found).await? {
                 done = changed;
             }
         }

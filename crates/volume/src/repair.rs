@@ -1,7 +1,7 @@
 //! Repairing objects: every part and every manifest on the nodes where they belong.
 
 use futures::future::{join_all, try_join_all};
-use futures::stream::{self, StreamExt, TryStreamExt};
+use futures::stream::{self, StreamExt};
 use paritas_shards::ObjectId;
 use paritas_store::error::{Error, ErrorKind, Result};
 
@@ -12,8 +12,8 @@ use crate::files::NameFiles;
 use crate::find::{FindJob, find_piece, keeps_changing, unreadable};
 use crate::hands::{NameHands, NameLog};
 use crate::hints::FolderHints;
-use crate::manifest::{Body, Content, Manifest};
-use crate::names::ObjectName;
+use crate::manifest::{Body, Content, Manifest, Piece};
+use crate::names::{self, ObjectName};
 use crate::promote::{Repaired, StageJob};
 use crate::protocol::{Listed, NodeIndex, PartIndex, Repair, RepairOutcome, VersionKind};
 use crate::stages::stage_ends;
@@ -41,20 +41,31 @@ impl NameRepair<'_> {
             return Ok(repaired);
         }
         let found = FindJob::of(cluster, name).run().await?;
-        let repair = async |piece: ObjectName| {
-            let files = NameFiles { cluster, name: &piece };
-            NameRepair { files, ..self }.run().await
+        let Some((upload, pieces)) = found.upload().zip(found.pieces()) else {
+            return Ok(repaired);
         };
-        let pieces = stream::iter(found.piece_names()).map(repair);
+        let version = found.listed().version;
+        let repair = async |piece: &Piece| {
+            let files = NameFiles { cluster, name: &names::piece(upload, piece.number)? };
+            match (NameRepair { files, ..self }).run().await {
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    let found = find_piece(self.files, version, upload, piece).await;
+                    Err(found.err().unwrap_or(error))
+                }
+                repaired => repaired,
+            }
+        };
+        let pieces = stream::iter(pieces).map(repair);
         let mut pieces = pieces.buffered(REPAIRS_AT_ONCE);
-        while let Some(piece) = pieces.try_next().await? {
-            repaired.stored += piece.stored;
-            repaired.manifests += piece.manifests;
-            repaired.is_owed |= piece.is_owed;
-            repaired.read_bytes += piece.read_bytes;
-            piece.flaws.into_iter().for_each(|flaw| flaw.add_to(&mut repaired.flaws));
+        // A piece that cannot be repaired does not keep others from it.
+        let mut failure = None;
+        while let Some(piece) = pieces.next().await {
+            match piece {
+                Ok(piece) => repaired.add(piece),
+                Err(error) => _ = failure.get_or_insert(error),
+            }
         }
-        Ok(repaired)
+        failure.map_or(Ok(repaired), Err)
     }
 
     /// Repairs the object of the name, but not its pieces.

@@ -18,7 +18,7 @@ use crate::files::NameFiles;
 use crate::find::keeps_changing;
 use crate::flaw::told;
 use crate::hints::FolderHints;
-use crate::list::{ListJob, VersionsByName};
+use crate::list::{ListJob, Versions, VersionsByName};
 use crate::manifest::Body;
 use crate::names::{
     self, BACKLOG, LOST, MANIFESTS, OBJECTS, OBJECTS_2, OWED, ObjectName, READY, RUNNING, SCRUB,
@@ -62,8 +62,13 @@ impl FillJob<'_> {
             let files = NameFiles { cluster, name: &name };
             self.copy_newest(files, newest).await.map(usize::from)
         };
-        let names = ListJob::of(cluster, "").versions().await?.names;
-        self.forget_others(&names).await?;
+        // What the node has is listed first: meanwhile another call may fill it, and clients put.
+        let own = self.manifests().await?;
+        let Versions { names, nameless, .. } = ListJob::of(cluster, "").versions().await?;
+        if let Some(flaw) = nameless.first() {
+            return Err(Error::new(ErrorKind::Io, &*flaw.message).at_node(&flaw.node));
+        }
+        self.forget_others(own, &names).await?;
         let copied = stream::iter(names).map(copy);
         let sum = async |sum, copied| Ok(sum + copied);
         let manifests = copied.buffer_unordered(AT_ONCE).try_fold(0, sum).await?;
@@ -149,20 +154,30 @@ impl FillJob<'_> {
         try_join_all(probes.iter().map(|path| storage.delete(path))).await.map(drop)
     }
 
-    /// Deletes the manifests that no other node shows, although enough have answered to show every
-    /// version that counts. An earlier node had them, or an interrupted call has copied them; they
-    /// would bring back names that were removed since.
-    async fn forget_others(&self, names: &VersionsByName) -> Result<()> {
-        let storage = self.cluster.node(self.node);
-        let known: BTreeSet<Listed> = names.values().flat_map(BTreeMap::keys).copied().collect();
-        let mut entries = storage.list(MANIFESTS);
-        let mut others = Vec::new();
+    /// Returns the paths of the node's manifests, and the versions that they state.
+    async fn manifests(&self) -> Result<Vec<(String, Listed)>> {
+        let mut entries = self.cluster.node(self.node).list(MANIFESTS);
+        let mut manifests = Vec::new();
         while let Some(entry) = entries.next().await {
             let path = entry?.path;
-            let version = names::parse_manifest(&path).map(|(_, listed)| listed);
-            others.extend(version.filter(|it| !known.contains(it)).map(|_| path));
+            let listed = names::parse_manifest(&path).map(|(_, listed)| listed);
+            manifests.extend(listed.map(|listed| (path, listed)));
         }
-        let deleted = stream::iter(&others).map(|path| storage.delete(path));
+        Ok(manifests)
+    }
+
+    /// Deletes those of the node's `own` manifests that no other node shows, although enough have
+    /// answered to show every version that counts. An earlier node had them, or an interrupted call
+    /// has copied them; they would bring back names that were removed since.
+    async fn forget_others(
+        &self,
+        own: Vec<(String, Listed)>,
+        names: &VersionsByName,
+    ) -> Result<()> {
+        let storage = self.cluster.node(self.node);
+        let known: BTreeSet<Listed> = names.values().flat_map(BTreeMap::keys).copied().collect();
+        let others = own.into_iter().filter(|(_, listed)| !known.contains(listed));
+        let deleted = stream::iter(others).map(async |(path, _)| storage.delete(&path).await);
         deleted.buffer_unordered(AT_ONCE).try_collect().await
     }
 

@@ -3,8 +3,9 @@
 //! The file is cut into pieces of one length, and these are stored one after the other as an upload
 //! ([`crate::upload`]). If the program ends before the last one, the pieces stay for a week. The
 //! next put of the same name looks for them, and compares their digests with the bytes that the
-//! file has at their places: equal pieces do not have to be stored again. So the result is right
-//! even if the file was changed meanwhile, or is another file.
+//! file has at their places: equal pieces that are still whole, or can be repaired, do not have to
+//! be stored again. So the result is right even if the file was changed meanwhile, or is another
+//! file.
 //!
 //! A file of at most one piece is stored like any other object.
 //!
@@ -17,13 +18,15 @@ use std::io;
 use paritas_shards::Digest;
 use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::place::source::SteadyFile;
+use paritas_store::state::State;
 
 use crate::cluster::Cluster;
-use crate::manifest::Notes;
-use crate::names::ObjectName;
+use crate::manifest::{Notes, Piece};
+use crate::names::{self, ObjectName};
 use crate::outside::block;
 use crate::put::{PutJob, PutOptions, PutReport};
 use crate::upload::{PutPiece, StoredPiece, Upload, UploadsJob};
+use crate::verify::{Verdict, VerifyJob};
 
 /// Bytes of a piece. At most this many bytes are sent again, and the number of pieces stays small
 /// enough for manifests to stay small.
@@ -67,13 +70,16 @@ impl<'a> ResumeJob<'a> {
             return Ok(PiecewisePut { report, kept_bytes: 0 });
         }
         let ContinuedUpload { upload, piece_bytes, stored } = self.upload(all).await?;
-        let (mut pieces, mut kept_bytes, mut reports) = (Vec::new(), 0, Vec::new());
+        let (mut pieces, mut kept_bytes) = (Vec::new(), 0);
+        let (mut reports, mut verdicts) = (Vec::new(), Vec::new());
         for (number, start) in (1..).zip((0..all).step_by(piece_bytes as usize)) {
             let length = piece_bytes.min(all - start);
             let found = stored.get(&number).map(|stored| stored.piece);
             if let Some(piece) = found.filter(|piece| piece.length == length)
                 && piece.digest == self.digest(start, length).await?
+                && let Some(verdict) = self.kept(&upload, piece).await?
             {
+                verdicts.push(verdict);
                 self.options.progress.iter().for_each(|progress| progress(length));
                 kept_bytes += length;
                 pieces.push(piece);
@@ -88,7 +94,20 @@ impl<'a> ResumeJob<'a> {
         let mut report = upload.complete(pieces, notes, self.options.attributes).await?;
         report.is_inline = false;
         reports.into_iter().for_each(|piece| report.add(piece));
+        for kept in verdicts {
+            report.is_owed |= kept.state != State::Intact;
+            report.spare = report.spare.min(kept.spare);
+        }
         Ok(PiecewisePut { report, kept_bytes })
+    }
+
+    /// Looks for the shards of a piece of an earlier put. Returns nothing if the piece must be
+    /// stored anew.
+    async fn kept(&self, upload: &Upload<'_>, piece: Piece) -> Result<Option<Verdict>> {
+        let name = &names::piece(upload.id(), piece.number)?;
+        let look = VerifyJob { cluster: self.cluster, name, is_deep: false, overview: None };
+        let can_be_read = |it: &Verdict| matches!(it.state, State::Intact | State::Repairable);
+        Ok(look.run().await.ok().filter(can_be_read))
     }
 
     /// Returns the upload that an earlier put has begun, or begins one.

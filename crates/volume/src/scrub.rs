@@ -20,6 +20,7 @@ use crate::list::ListJob;
 use crate::members::is_readable;
 use crate::names::{ObjectName, SCRUB};
 use crate::node::Mode;
+use crate::overview::Overview;
 use crate::promote::Repaired;
 use crate::protocol::NodeIndex;
 use crate::repair::NameRepair;
@@ -88,6 +89,7 @@ pub struct Scrub<'a> {
     cursor: Cursor,
     /// The remaining names of the pass.
     names: VecDeque<ObjectName>,
+    nameless: Vec<Error>,
     /// Number of objects since the cursor was written, and when that was.
     unsaved: usize,
     saved: Instant,
@@ -115,15 +117,16 @@ impl ScrubPass {
 
 impl<'a> Scrub<'a> {
     pub(crate) async fn begin(cluster: &'a Cluster) -> Result<Self> {
-        let names = ListJob::of(cluster, "").versions().await?.names;
-        let mut names: VecDeque<ObjectName> = names.into_keys().collect();
+        let overview = Overview::of(ListJob::of(cluster, "")).await?;
+        let nameless = overview.nameless().collect();
+        let mut names: VecDeque<ObjectName> = overview.versions.names.into_keys().collect();
         let mut cursor = Cursor::newest(cluster, &cluster.nodes().collect::<Vec<_>>()).await;
         let pass = cursor.status.pass.get_or_insert_with(|| ScrubPass::new(now()));
         pass.names = names.len();
         names.retain(|name| name.as_str() > pass.after.as_str());
         pass.done = pass.names - names.len();
         let saved = Instant::now();
-        Ok(Self { cluster, cursor, names, unsaved: 0, saved, is_over: false })
+        Ok(Self { cluster, cursor, names, nameless, unsaved: 0, saved, is_over: false })
     }
 
     /// Returns the pass that is under way.
@@ -134,6 +137,12 @@ impl<'a> Scrub<'a> {
     /// Returns the remaining names of the pass, in order.
     pub fn names(&self) -> impl Iterator<Item = &ObjectName> {
         self.names.iter()
+    }
+
+    /// Returns an error for each object whose name cannot be told ([`Overview::nameless`]). At the
+    /// end of the pass, these count as left.
+    pub fn nameless(&self) -> &[Error] {
+        &self.nameless
     }
 
     /// Reads all blocks of the next object and repairs what is wrong. Returns nothing at the end of
@@ -181,7 +190,7 @@ impl<'a> Scrub<'a> {
         self.is_over = true;
         let status = &mut self.cursor.status;
         let full = |ScrubPass { began, names, left, .. }| {
-            let ended = now();
+            let (ended, left) = (now(), left.saturating_add(self.nameless.len()));
             FullPass { began, ended, names, left }
         };
         status.last = status.pass.take().map(full).or(status.last);

@@ -32,10 +32,10 @@ impl Shortened<'_> {
         self.paths.entry(path).or_default().entry(listed).or_default().push(node);
     }
 
-    /// Returns the names that stand at the paths. A path whose manifests cannot be read is left
-    /// out, and told in `flaws`.
-    pub async fn names(&self, flaws: &mut Vec<Flaw>) -> BTreeMap<String, ObjectName> {
-        let mut texts = Texts::default();
+    /// Returns the names that stand at the paths, and a flaw for each path without a manifest that
+    /// can be read.
+    pub async fn names(&self) -> (BTreeMap<String, ObjectName>, Vec<Flaw>) {
+        let (mut texts, mut failures) = (Texts::default(), BTreeMap::new());
         let mut unread: BTreeSet<&str> = self.paths.keys().map(String::as_str).collect();
         loop {
             let mut first: BTreeMap<&str, &str> = BTreeMap::new();
@@ -51,26 +51,43 @@ impl Shortened<'_> {
                 unread.remove(&*path);
                 match name {
                     Ok(name) => texts.learn(&name),
-                    Err(error) => {
-                        let node = error.node().unwrap_or_default();
-                        Flaw::new(node, None, error.message()).add_to(flaws);
-                    }
+                    // It was removed since it was listed.
+                    Err(error) if error.kind() == ErrorKind::NotFound => {}
+                    Err(error) => _ = failures.insert(path, error),
                 }
             }
         }
-        self.paths.keys().filter_map(|path| Some((path.clone(), texts.name(path)?))).collect()
+        let name = |path: &String| Some((path.clone(), texts.name(path)?));
+        let names: BTreeMap<_, _> = self.paths.keys().filter_map(name).collect();
+        failures.retain(|path, _| !names.contains_key(path));
+        let nameless = failures.into_iter().map(|(path, error)| {
+            let folder = names::manifests_at(&path);
+            let message = format!(
+                "{folder}: which name this is cannot be told, because no manifest here can be \
+                 read; store the object again, or delete this folder: {}",
+                error.message()
+            );
+            Flaw::new(error.node().unwrap_or_default(), None, message)
+        });
+        (names, nameless.collect())
     }
 
     /// Reads the name that stands at a path from one of the manifests there. If the listed
     /// manifests are gone, a newer version has replaced them, so the folder is listed again.
     async fn name_at(&self, path: &str) -> Result<ObjectName> {
         let versions = &self.paths[path];
-        let mut failure = Error::new(ErrorKind::Io, format!("there is no manifest at {path}"));
+        let absent = format!("there is no manifest at {path}");
+        let mut failure = Error::new(ErrorKind::NotFound, absent);
+        let mut note = |error: Error| {
+            if failure.kind() == ErrorKind::NotFound {
+                failure = error;
+            }
+        };
         for (listed, nodes) in versions.iter().rev() {
             for &node in nodes {
                 match self.name_in(node, &names::manifest_at(path, listed)).await {
                     Ok(name) => return Ok(name),
-                    Err(error) => failure = error,
+                    Err(error) => note(error),
                 }
             }
         }
@@ -79,8 +96,9 @@ impl Shortened<'_> {
             let folder = names::manifests_at(path);
             let mut entries = self.cluster.node(node).list(&folder);
             while let Some(Ok(entry)) = entries.next().await {
-                if let Ok(name) = self.name_in(node, &entry.path).await {
-                    return Ok(name);
+                match self.name_in(node, &entry.path).await {
+                    Ok(name) => return Ok(name),
+                    Err(error) => note(error),
                 }
             }
         }

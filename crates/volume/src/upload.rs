@@ -384,7 +384,7 @@ impl<'v> UploadsJob<'v> {
             return Ok(0);
         }
         let seen = ListJob::of(self.cluster, "").versions().await?;
-        if seen.answered.len() < self.cluster.quorum.nodes() || !seen.flaws.is_empty() {
+        if seen.answered.len() < self.cluster.quorum.nodes() || !seen.nameless.is_empty() {
             return Ok(0);
         }
         let mut removed = 0;
@@ -601,9 +601,9 @@ impl Upload<'_> {
     /// attributes of a file that was put.
     ///
     /// # Errors
-    /// If a piece is not there ([`ErrorKind::NotFound`]), if the numbers do not ascend
-    /// ([`ErrorKind::Parameters`]), if the upload was completed or given up meanwhile
-    /// ([`ErrorKind::Busy`]); as [`crate::Volume::put`].
+    /// If the numbers do not ascend ([`ErrorKind::Parameters`]), if the upload was completed or
+    /// given up meanwhile ([`ErrorKind::Busy`]); as [`crate::Volume::put`]. Whether the pieces are
+    /// there is not looked at: [`Self::pieces`] tells it.
     pub async fn complete(
         mut self,
         pieces: Vec<Piece>,

@@ -284,10 +284,6 @@ impl VersionLook<'_> {
                 }
             }
         }
-        for flaw in files.strangers() {
-            found.damaged += 1;
-            self.log.note(flaw);
-        }
         found
     }
 
@@ -356,10 +352,12 @@ impl VersionLook<'_> {
         // A node with the manifest must be left, and enough nodes must answer.
         let to_read = self.files.cluster.quorum.to_read();
         let silent_too = manifests.answered.saturating_sub(to_read);
+        // Strangers are told, but are not in the object's way, and a repair leaves them there.
+        let flaws = self.log.flaws.into_iter().chain(self.files.strangers()).collect();
         Verdict {
             spare: manifests.holders.saturating_sub(1).min(silent_too),
             read_bytes: self.log.read_bytes,
-            ..Verdict::of(self.files.name, self.object.listed(), self.log.flaws)
+            ..Verdict::of(self.files.name, self.object.listed(), flaws)
         }
     }
 

@@ -261,10 +261,13 @@ fn text(
         Some(_) => format!("{} as {}", counted(data, "data block"), counted(parity, "block")),
         None => format!("{data} data and {} a stripe", counted(parity, "parity packet")),
     };
+    let with_data = match figures.data_nodes {
+        0 => "none with data as it is".to_owned(),
+        nodes => format!("{nodes} with data"),
+    };
     let mut text = format!(
-        "{spec}\n  {}, {} with data; {}\n  {cells}: {:.1} % overhead\n  {}\n",
+        "{spec}\n  {}, {with_data}; {}\n  {cells}: {:.1} % overhead\n  {}\n",
         counted(code.node_count(), "node"),
-        figures.data_nodes,
         shards::tolerance_text(code, (code.tolerance(), code.node_count()), "nodes"),
         100.0 * figures.overhead,
         figures.ones_text(code)

@@ -52,8 +52,8 @@ const BATCH: usize = 1000;
 const NAMING_ATTEMPTS: usize = 64;
 
 /// Number of threads that work in a folder at a time. A disk that hangs keeps its threads, even if
-/// no caller waits for them any longer. Without a limit, it would soon hold all threads of the
-/// process (512), and no other disk could be used.
+/// no caller waits for them any longer. Without a limit, it would in time hold all threads that the
+/// process has for such work, and no other disk could be used.
 const MOST_THREADS: usize = 32;
 
 /// Bytes of a file that are written before they are synced. So finishing a large file takes little

@@ -118,11 +118,14 @@ impl<M: Meter> Node for Metered<M> {
         self.inner.stat(path).await
     }
 
-    /// No guard is held while entries come, because their receiver may ask the same node for files.
+    /// The guard is held until the first entry comes, and no longer, because the entries' receiver
+    /// may ask the same node for files.
     fn list<'a>(&'a self, prefix: &'a str) -> BoxStream<'a, Result<Entry>> {
         let begin = async move {
-            self.meter.begin(NodeCall::List, prefix).await?;
-            Ok::<_, Error>(self.inner.list(prefix))
+            let _guard = self.meter.begin(NodeCall::List, prefix).await?;
+            let mut entries = self.inner.list(prefix);
+            let first = entries.next().await;
+            Ok::<_, Error>(stream::iter(first).chain(entries))
         };
         stream::once(begin).try_flatten().boxed()
     }

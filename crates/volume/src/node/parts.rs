@@ -117,7 +117,12 @@ impl OpenUploads {
                 return Ok(removed);
             }
             let (key, id) = (escaped(&page.next_key_marker), escaped(&page.next_upload_id_marker));
-            after = format!("&key-marker={key}&upload-id-marker={id}");
+            let next = format!("&key-marker={key}&upload-id-marker={id}");
+            // A server that does not understand markers lists the same page again.
+            if next == after {
+                return Ok(removed);
+            }
+            after = next;
         }
     }
 

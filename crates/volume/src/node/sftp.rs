@@ -33,12 +33,17 @@ use openssh_sftp_client::metadata::MetaData;
 use openssh_sftp_client::{Error as SftpError, Sftp, SftpOptions};
 use tokio::io::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStderr, Command};
+use tokio::sync::Semaphore;
 
 use super::contact::NoConnection;
 use super::location::SshHost;
 
-/// Largest number of connections to a host. Beyond that, connections are shared.
+/// Number of connections to a host from which on connections are shared.
 const MOST_CONNECTIONS: usize = 64;
+
+/// Largest number of connections that are made at a time. Servers refuse at random if more than ten
+/// clients are about to log in (`MaxStartups`).
+const MOST_LOGINS: usize = 8;
 
 /// Time limit for making a connection.
 const CONNECTING: Duration = Duration::from_secs(10);
@@ -74,7 +79,8 @@ impl Builder for SftpFolder {
 
     fn build(mut self) -> Result<impl Service> {
         self.root.truncate(self.root.trim_end_matches('/').len());
-        Ok(Host(Arc::new(Shared { folder: self, connections: Mutex::default() })))
+        let logins = Semaphore::new(MOST_LOGINS);
+        Ok(Host(Arc::new(Shared { folder: self, connections: Mutex::default(), logins })))
     }
 }
 
@@ -87,6 +93,7 @@ struct Shared {
     folder: SftpFolder,
     /// Connections that only this list holds are idle.
     connections: Mutex<Vec<Arc<Connection>>>,
+    logins: Semaphore,
 }
 
 #[derive(Debug)]
@@ -209,6 +216,11 @@ impl Host {
 
     /// Returns an idle connection, a new one, or, if there are too many, the least used one.
     async fn connection(&self) -> Result<Arc<Connection>> {
+        if let Some(found) = self.found() {
+            return Ok(found);
+        }
+        // The semaphore is never closed.
+        let _login = self.0.logins.acquire().await;
         if let Some(found) = self.found() {
             return Ok(found);
         }

@@ -14,6 +14,9 @@ pub trait Procedure {
     /// Takes in an answer.
     fn note(&mut self, event: &Event);
 
+    /// Takes in the time at which a survey begins, in seconds since 1970.
+    fn note_time(&mut self, _now: u64) {}
+
     /// Decides the next step, when every action of the last one is answered.
     fn next(&mut self) -> NextStep<Self::Outcome>;
 
@@ -53,6 +56,12 @@ impl<P: Procedure> RunningMachine<P> {
     /// Begins. Returns the first actions.
     pub fn start(&mut self) -> Vec<Action> {
         self.advance()
+    }
+
+    /// Takes in the time, in seconds since 1970. The driver tells it before it executes the actions
+    /// of a survey.
+    pub fn note_time(&mut self, now: u64) {
+        self.procedure.note_time(now);
     }
 
     /// Takes in the answer to an action, and returns the actions that follow from it. An unexpected

@@ -78,7 +78,11 @@ pub struct Put {
     settling: Settling,
     listed: Option<Listed>,
     removal: Option<Removal>,
-    now: u64,
+    /// When the last survey began, in seconds since 1970. The version is numbered by it: the put may
+    /// have begun days before, and a mark of the name that is being collected may be younger.
+    surveyed: u64,
+    /// The time by which the version is numbered instead.
+    time: Option<u64>,
     old: Option<Version>,
 }
 
@@ -127,9 +131,8 @@ pub enum PutOutcome {
 }
 
 impl Put {
-    /// Prepares a new version that consists of `object`, an id that nobody else uses. `now` are the
-    /// seconds since 1970.
-    pub fn new(quorum: Quorum, object: ObjectId, content: NewParts, now: u64) -> Self {
+    /// Prepares a new version that consists of `object`, an id that nobody else uses.
+    pub fn new(quorum: Quorum, object: ObjectId, content: NewParts) -> Self {
         let (length, settling) = match &content {
             NewParts::Inline { length, order } => (*length, Settling::on_few(order.clone())),
             NewParts::Removed { order } => (0, Settling::on_few(order.clone())),
@@ -148,9 +151,15 @@ impl Put {
             settling,
             listed: None,
             removal: None,
-            now,
+            surveyed: 0,
+            time: None,
             old: None,
         }
+    }
+
+    /// Numbers the version by this time, in seconds since 1970, and not by that of its survey.
+    pub fn at_time(self, time: u64) -> Self {
+        Self { time: Some(time), ..self }
     }
 
     /// Makes the object replace `old`, a version with the same bytes, unless a version greater than
@@ -246,7 +255,7 @@ impl Put {
         };
         let generation = match self.old {
             Some(old) => old.generation,
-            None => self.view.next_generation(self.now),
+            None => self.view.next_generation(self.time.unwrap_or(self.surveyed)),
         };
         let version = Version { generation, object: self.object };
         self.write(Listed { version, kind, length: self.length })
@@ -328,6 +337,10 @@ impl Procedure for Put {
             (Request::StorePart { .. }, _) => _ = self.failed.insert(node),
             _ => {}
         }
+    }
+
+    fn note_time(&mut self, now: u64) {
+        self.surveyed = now;
     }
 
     fn next(&mut self) -> NextStep<PutOutcome> {

@@ -78,7 +78,22 @@ fn put(needed: usize) -> Put {
 
 fn put_asking(needed: usize, asks_first: bool) -> Put {
     let parts = NewParts::Shards { spread: spread(3), needed, asks_first };
-    Put::new(quorum(), object(), parts, 100)
+    Put::new(quorum(), object(), parts).at_time(100)
+}
+
+/// A put may have stored parts for days before it surveys.
+#[test]
+fn a_version_is_numbered_by_the_time_of_its_survey() {
+    let parts = NewParts::Inline { length: 1, order: quorum().indices().collect() };
+    let mut machine = RunningMachine::new(Put::new(quorum(), object(), parts));
+    let mut actions = machine.start();
+    machine.note_time(500);
+    while machine.procedure().listed().is_none() {
+        let answer =
+            |action: &Action| Event { action: *action, answer: Answer::Versions(Vec::new()) };
+        actions = actions.iter().flat_map(|action| machine.handle(&answer(action))).collect();
+    }
+    assert_eq!(machine.procedure().listed().unwrap().version.generation, 500);
 }
 
 fn fails_to_store(node: usize, request: Request) -> Option<Answer> {
@@ -163,7 +178,7 @@ fn a_put_of_few_bytes_asks_for_versions_once() {
 fn a_small_object_goes_to_two_nodes_and_to_others_if_one_fails() {
     let order = [3, 1, 0, 2, 4].map(NodeIndex).to_vec();
     let small =
-        || Put::new(quorum(), object(), NewParts::Inline { length: 1, order: order.clone() }, 0);
+        || Put::new(quorum(), object(), NewParts::Inline { length: 1, order: order.clone() });
     let (_, asked) = run(small(), |_, _| None);
     assert_eq!(writes(&asked), [1, 3]);
     let is_full = |node, request| {
@@ -332,7 +347,7 @@ fn a_removal_that_stopped_halfway_is_carried_through_by_the_next() {
     let mark = Listed { version: mark, kind: VersionKind::Removed, length: 0 };
     let order: Vec<NodeIndex> = [4, 2, 0, 1, 3].map(NodeIndex).to_vec();
     let content = || NewParts::Removed { order: order.clone() };
-    let remove = || Put::new(quorum(), ObjectId::new([9; 16]), content(), 0);
+    let remove = || Put::new(quorum(), ObjectId::new([9; 16]), content());
     let on = |nodes: usize| {
         run(remove(), move |node, request| match request {
             Request::ListVersions if node < nodes => Some(Answer::Versions(vec![listed(), mark])),

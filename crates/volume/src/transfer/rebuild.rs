@@ -130,10 +130,12 @@ impl ReadPlan {
         Arc::clone(&self.lanes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Leaves out a part that could not be read. If the others do not suffice, the plan stays.
-    fn leave_out(&self, receiver: &Receiver, part: usize, error: &Error) {
+    /// Turns to the next place of a part that could not be read at place `turn`. Leaves the part out
+    /// if there is none; if the others do not suffice, the plan stays.
+    fn pass_over(&self, receiver: &Receiver, part: usize, turn: usize, error: &Error) {
         receiver.note(part, error.message());
-        if receiver.leave_out(part)
+        if !receiver.turns(part, turn)
+            && receiver.leave_out(part)
             && let Ok(lanes) = Self::needed(receiver, &self.make)
         {
             *self.lanes.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(lanes);
@@ -158,11 +160,10 @@ fn made<'a>(
 /// Makes the blocks of some parts of one segment.
 async fn make(receiver: Arc<Receiver>, number: u64, plan: Arc<ReadPlan>) -> Result<Segment> {
     // If a lane cannot be read, the segment is read in whole blocks below.
-    let lanes =
-        read_lanes(&receiver, number, &plan.lanes()).await.unwrap_or_else(|(part, error)| {
-            plan.leave_out(&receiver, part, &error);
-            Vec::new()
-        });
+    let lanes = read_lanes(&receiver, number, &plan.lanes()).await.unwrap_or_else(|failed| {
+        plan.pass_over(&receiver, failed.part, failed.turn, &failed.error);
+        Vec::new()
+    });
     let (this, for_make) = (Arc::clone(&receiver), Arc::clone(&plan));
     let (segment, is_made) = run_blocking(move || {
         let mut segment = this.layout.segment()?;
@@ -182,8 +183,8 @@ async fn make(receiver: Arc<Receiver>, number: u64, plan: Arc<ReadPlan>) -> Resu
     }
 }
 
-/// Makes the blocks of some parts of a segment from whole blocks of others. Those that were left
-/// out are tried last.
+/// Makes the blocks of some parts of a segment from whole blocks of others, wherever these are.
+/// Parts that were left out are tried last.
 async fn make_from_blocks(
     receiver: Arc<Receiver>,
     mut segment: Segment,
@@ -195,13 +196,16 @@ async fn make_from_blocks(
     let left_out: Vec<usize> = (0..receiver.places.len()).filter(is_left_out).collect();
     let mut read = Vec::new();
     for part in receiver.preference(&[]).into_iter().chain(left_out) {
-        match receiver.read(part, number..number + 1).await {
-            Ok(block) => match segment.accept(part, &block).is_empty() {
-                true => read.push(part),
-                false => receiver
+        for turn in receiver.turn(part)..receiver.places[part].len() {
+            match receiver.read_at(part, turn, number).await {
+                Ok(block) if segment.accept(part, &block).is_empty() => {
+                    read.push(part);
+                    break;
+                }
+                Ok(_) => receiver
                     .note(part, &format!("its block of segment {number} fails its checksum")),
-            },
-            Err(error) => plan.leave_out(&receiver, part, &error),
+                Err(error) => plan.pass_over(&receiver, part, turn, &error),
+            }
         }
         if segment.is_solvable() {
             return run_blocking(move || {
@@ -222,13 +226,20 @@ fn seal(segment: &mut Segment, parts: &[usize]) -> Result<()> {
     Ok(())
 }
 
+/// A part that could not be read, and the number of the place that was asked for it.
+struct FailedRead {
+    part: usize,
+    turn: usize,
+    error: Error,
+}
+
 /// Reads the lanes in `needed` (ascending) of one segment, adjacent ones together. Fails with the
 /// first part that cannot be read.
 async fn read_lanes(
     receiver: &Receiver,
     number: u64,
     needed: &[usize],
-) -> Result<Vec<(usize, Range<usize>, Bytes)>, (usize, Error)> {
+) -> Result<Vec<(usize, Range<usize>, Bytes)>, FailedRead> {
     let layout = &receiver.layout;
     let mut runs = Vec::new();
     for part in 0..layout.part_count() {
@@ -238,8 +249,9 @@ async fn read_lanes(
         runs.extend(adjacent.map(|run| (part, run[0]..run[0] + run.len())));
     }
     let read = |(part, lanes): (usize, Range<usize>)| async move {
+        let turn = receiver.turn(part);
         let bytes = receiver.read_lanes(part, number, lanes.clone()).await;
-        bytes.map(|bytes| (part, lanes, bytes)).map_err(|error| (part, error))
+        bytes.map(|bytes| (part, lanes, bytes)).map_err(|error| FailedRead { part, turn, error })
     };
     try_join_all(runs.into_iter().map(read)).await
 }

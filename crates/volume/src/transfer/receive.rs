@@ -344,7 +344,14 @@ impl Receiver {
         may
     }
 
-    pub(super) async fn read(&self, part: usize, segments: Range<u64>) -> Result<Bytes> {
+    /// Reads the block of a segment of a part at the place with this number.
+    pub(super) async fn read_at(&self, part: usize, turn: usize, segment: u64) -> Result<Bytes> {
+        let range = self.layout.blocks(part, self.length, segment..segment + 1);
+        let place = self.places[part].get(turn).ok_or_else(|| gone(part))?;
+        self.read_range(place, range.ok_or_else(too_long)?).await
+    }
+
+    async fn read(&self, part: usize, segments: Range<u64>) -> Result<Bytes> {
         let range = self.layout.blocks(part, self.length, segments).ok_or_else(too_long)?;
         self.read_part(part, range).await
     }
@@ -373,9 +380,9 @@ impl Receiver {
         missed.get(&part).copied().unwrap_or(0)
     }
 
-    /// Turns to the next place of a part that was not found at place `turn`. Returns whether there
-    /// is one.
-    fn turns(&self, part: usize, turn: usize) -> bool {
+    /// Turns to the next place of a part that could not be read at place `turn`. Returns whether
+    /// there is one.
+    pub(super) fn turns(&self, part: usize, turn: usize) -> bool {
         let is_any = turn + 1 < self.places[part].len();
         if is_any {
             let mut missed = self.notes.missed.lock().unwrap_or_else(PoisonError::into_inner);

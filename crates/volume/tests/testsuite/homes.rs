@@ -1,6 +1,6 @@
 //! Objects whose homes have changed, because a node was added or drained.
 
-use crate::common::{Disks, content, get, name, put};
+use crate::common::{Disks, content, damage, get, name, put};
 use paritas_volume::Volume;
 
 /// Repairs everything, and returns what could not be repaired.
@@ -10,6 +10,37 @@ async fn repaired(volume: Volume) -> Vec<String> {
         failures.extend(volume.repair(&object, false).await.err().map(|error| error.to_string()));
     }
     failures
+}
+
+/// Where a part is rotten, a repair reads its other copy.
+#[tokio::test]
+async fn a_repair_reads_another_copy_of_a_rotten_part() {
+    for is_gone in [false, true] {
+        let disks = Disks::new(4);
+        let volume = disks.volume("2+1").await;
+        let bytes = content(300_000);
+        put(&volume, "object", &bytes).await;
+        let part = |end: &str| {
+            let mut parts = disks.files("objects").into_iter();
+            parts.find(|path| path.to_str().unwrap().ends_with(end)).unwrap()
+        };
+        let (home, lost) = (part(".1of3.paritas"), part(".2of3.paritas"));
+        let has_none = |disk: &usize| {
+            disks.files_on(*disk).keys().all(|it| !it.to_str().unwrap().contains("objects"))
+        };
+        let spare = (0..4).find(has_none).unwrap();
+        let disk = (0..4).find(|&disk| home.starts_with(disks.path(disk))).unwrap();
+        let copy = disks.path(spare).join(home.strip_prefix(disks.path(disk)).unwrap());
+        std::fs::create_dir_all(copy.parent().unwrap()).unwrap();
+        std::fs::copy(&home, &copy).unwrap();
+        match is_gone {
+            true => std::fs::write(&home, b"").unwrap(),
+            false => damage(&home),
+        }
+        std::fs::remove_file(&lost).unwrap();
+        volume.repair(&name("object"), false).await.unwrap();
+        assert!(lost.exists() && get(&volume, "object").await.unwrap() == bytes);
+    }
 }
 
 /// What one repair has moved from where the other one has found it is not lost.

@@ -180,6 +180,18 @@ async fn a_damaged_manifest_hides_no_name_while_another_is_whole() {
     let listing = volume.list("").await.unwrap();
     assert!(listing.objects.is_empty());
     assert!(listing.flaws[0].message.contains("manifests/!"), "{:?}", listing.flaws);
+    // An object that is lost with its name is told wherever all objects are counted.
+    let nameless: Vec<_> = volume.overview("").await.unwrap().nameless().collect();
+    assert_eq!((nameless.len(), nameless[0].kind()), (1, ErrorKind::TooFewShards));
+    let mut scrub = volume.scrub().await.unwrap();
+    assert!(scrub.next().await.is_none());
+    assert_eq!(scrub.nameless().len(), 1);
+    assert_eq!(volume.scrub_status().await.last.unwrap().left, 1);
+    // A node that is filled without it would say that there is no object.
+    std::fs::remove_dir_all(disks.path(2)).unwrap();
+    std::fs::create_dir(disks.path(2)).unwrap();
+    let error = disks.open("2+1").fill("disk2").await.unwrap_err();
+    assert!(error.to_string().contains("cannot be told"), "{error}");
 }
 
 /// A node that changes all names of files to lower case.

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::Cursor;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -109,6 +109,48 @@ async fn pieces_are_verified_repaired_and_cut_anew_as_objects_are() {
         disks.files("objects").into_iter().filter(|path| path.to_string_lossy().contains(&first));
     parts.take(3).for_each(|path| fs::remove_file(path).unwrap());
     assert_eq!(other.verify(&name(OBJECT), false).await.unwrap().state, State::Lost);
+}
+
+/// Returns the shards of a piece.
+fn shards_of(disks: &Disks, piece: &Piece) -> Vec<PathBuf> {
+    let begin = format!("{}.", piece.number);
+    let is_of = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().starts_with(&begin);
+    disks.files("objects").into_iter().filter(is_of).collect()
+}
+
+/// A piece that is lost keeps no other from being repaired, and is not called an absent object.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_piece_is_told_and_others_are_repaired() {
+    let disks = Disks::new(6);
+    let volume = disks.volume("4+2").await;
+    let (upload, pieces) = stored(&volume, &content(CUT.iter().sum())).await;
+    upload.complete(pieces.clone(), Notes::new(), Attributes::default()).await.unwrap();
+    shards_of(&disks, &pieces[0])[..3].iter().for_each(|path| fs::remove_file(path).unwrap());
+    fs::remove_file(&shards_of(&disks, &pieces[1])[0]).unwrap();
+    let error = volume.repair(&name(OBJECT), false).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TooFewShards, "{error}");
+    assert_eq!(shards_of(&disks, &pieces[1]).len(), 6);
+    let is_of_first =
+        |path: &PathBuf| path.to_str().unwrap().contains(&format!("/{}@/", pieces[0].number));
+    let manifests = disks.files("manifests");
+    manifests
+        .iter()
+        .filter(|path| is_of_first(path))
+        .for_each(|path| fs::remove_file(path).unwrap());
+    let error = volume.reencode(&name(OBJECT)).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TooFewShards, "{error}");
+}
+
+/// Pieces are promoted with their object.
+#[tokio::test(flavor = "multi_thread")]
+async fn pieces_are_promoted_by_the_name_of_their_object() {
+    let disks = Disks::new(6);
+    let volume = disks.volume("bbdpg:k=3,m=1,m2=3,base=cauchy").await;
+    completed(&volume, &content(CUT.iter().sum())).await;
+    assert_eq!(volume.backlog("").await.len(), 2);
+    assert!(volume.promote(&name(OBJECT)).await.unwrap().stored > 0);
+    assert_eq!(volume.backlog("").await, []);
+    assert_eq!(volume.verify(&name(OBJECT), true).await.unwrap().spare, 3);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -315,6 +357,33 @@ async fn interrupted(volume: &Volume, file: &Path) {
         done = volume.put_in_pieces(&object, steady(file), options) => panic!("{done:?}"),
         () = reached.notified() => {}
     }
+}
+
+/// Of the pieces of an earlier put, those are kept that can still be read.
+#[tokio::test(flavor = "multi_thread")]
+async fn pieces_that_are_lost_are_stored_again() {
+    const CUT: usize = 32 << 20;
+    let disks = Disks::new(4);
+    let volume = disks.volume("2+2").await;
+    let folder = tempfile::tempdir().unwrap();
+    let (file, bytes) = (folder.path().join("film"), content(2 * CUT + 9));
+    fs::write(&file, &bytes).unwrap();
+    let upload = volume.begin_upload(&name(OBJECT), Notes::new()).await.unwrap();
+    let notes: Notes = [("cut".to_owned(), CUT.to_string())].into();
+    for (number, piece) in (1..).zip(bytes.chunks(CUT).take(2)) {
+        let options = PutOptions::default().noting(&notes).unwrap();
+        upload.put_piece(number, Cursor::new(piece.to_vec()), options).await.unwrap();
+    }
+    let stored = upload.pieces().await.unwrap();
+    for (stored, lost) in stored.iter().zip([3, 1]) {
+        let shards = shards_of(&disks, &stored.piece);
+        shards[..lost].iter().for_each(|path| fs::remove_file(path).unwrap());
+    }
+    let (object, options) = (name(OBJECT), PutOptions::default());
+    let put = volume.put_in_pieces(&object, steady(&file), options).await.unwrap();
+    assert_eq!(put.kept_bytes, CUT as u64, "the second piece alone");
+    assert!(put.report.is_owed && put.report.spare == 1, "{:?}", put.report);
+    assert!(get(&volume, OBJECT).await.unwrap() == bytes);
 }
 
 /// A put in pieces goes on where it stopped, and keeps what has the bytes of the file alone.

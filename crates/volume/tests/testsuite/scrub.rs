@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::common::{Disks, content, name};
+use crate::common::{Disks, content, name, put};
 use paritas_volume::{ErrorKind, PutOptions, Scrub, Upkeep, Volume, keep};
 use serde_json::json;
 
@@ -179,4 +179,36 @@ async fn no_number_in_a_cursor_is_too_great() {
     assert_eq!(scrub(&mut again, 100).await.len(), OBJECTS);
     let status = volume.status().await.unwrap().scrub;
     assert_eq!((status.pass, status.last.unwrap().names), (None, OBJECTS));
+}
+
+/// A machine whose clock was wrong keeps no other from scrubbing.
+#[tokio::test]
+async fn a_pass_that_ended_in_the_future_does_not_count() {
+    let disks = Disks::new(3);
+    let volume = disks.volume("2+1").await;
+    put(&volume, "object", &content(100_000)).await;
+    let mut scrub = volume.scrub().await.unwrap();
+    while scrub.next().await.is_some() {}
+    let ended = volume.scrub_status().await.last.unwrap().ended;
+    let years = 10 * 365 * 24 * 3600;
+    for disk in 0..3 {
+        let file = disks.path(disk).join("scrub");
+        let text = std::fs::read_to_string(&file).unwrap();
+        let wrong = format!("\"ended\":{}", ended + years);
+        std::fs::write(&file, text.replace(&format!("\"ended\":{ended}"), &wrong)).unwrap();
+    }
+    let last = async || volume.scrub_status().await.last.unwrap().ended;
+    assert_eq!(last().await, ended + years);
+    let look = Duration::from_millis(20);
+    let upkeep = Upkeep { look, scrub: Duration::from_secs(60), ..Upkeep::default() };
+    let scrubbed = async {
+        while last().await > ended + 3600 {
+            tokio::time::sleep(look).await;
+        }
+    };
+    tokio::select! {
+        () = keep(&volume, upkeep, &|_, _| {}) => {}
+        () = scrubbed => {}
+        () = tokio::time::sleep(Duration::from_secs(60)) => panic!("no scrub"),
+    }
 }

@@ -145,6 +145,11 @@ impl ObjectTally<'_> {
         }
     }
 
+    /// Counts the objects of a volume whose names cannot be told.
+    fn count_nameless(&mut self, overview: &Overview) {
+        overview.nameless().for_each(|error| self.count(None, Err(error.into())));
+    }
+
     /// Notes the result of a repair that took `seconds`, and reports it. A removed object does
     /// not count as an object. People are told of it only if they named it or if something is left
     /// to do.
@@ -197,6 +202,7 @@ pub async fn verify(volume: &mut Volume, args: &Verify, output: &Output) -> Outc
     };
     let most = if args.deep { 1 } else { AT_ONCE };
     let mut checked = futures::stream::iter(items).map(check).buffered(most);
+    overview.iter().for_each(|overview| tally.count_nameless(overview));
     while let Some((listed, verdict, seconds)) = checked.next().await {
         let Some(verdict) = verdict else { continue };
         let length = verdict.as_ref().map_or(listed, |verdict| verdict.listed.length);
@@ -259,7 +265,7 @@ pub async fn repair(args: &Repair, output: &Output) -> Outcome {
         false => {
             let is_all = args.names.is_empty();
             let items = match is_all {
-                true => most_urgent_first(&volume).await?,
+                true => most_urgent_first(&volume, &mut tally).await?,
                 false => {
                     let below = async |prefix: &str| listed(&volume, prefix, output).await;
                     items(&volume, &args.names, below).await?
@@ -284,7 +290,7 @@ pub async fn repair(args: &Repair, output: &Output) -> Outcome {
 /// the worst exit code.
 pub async fn repair_all(volume: &mut Volume, output: &Output) -> Outcome {
     let mut tally = ObjectTally::new(false, false, output);
-    let items = most_urgent_first(volume).await?;
+    let items = most_urgent_first(volume, &mut tally).await?;
     repair_items(volume, items, (true, false), &mut tally).await;
     let collected = collect(volume, output).await;
     tally.note(collected);
@@ -338,6 +344,9 @@ async fn scrub(volume: &mut Volume, tally: &mut ObjectTally<'_>) -> Result<(), F
         start = Instant::now();
     }
     shares.progress.finish();
+    for error in scrub.nameless() {
+        tally.count(None, Err(Error::new(error.kind(), error.message()).into()));
+    }
     Ok(())
 }
 
@@ -347,19 +356,24 @@ pub async fn keep(args: &Keep, output: &Output) -> Outcome {
     let mut volume = super::open_background(&args.volume, args.background)?;
     let told = |doing: &str, error: &Error| output.warn(&format!("{doing}: {error}"));
     loop {
-        let is_over = {
+        let opened = {
             let keep = pin!(paritas_volume::keep(&volume, Upkeep::default(), &told));
-            matches!(select(keep, pin!(volume.until_other_nodes())).await, Either::Left(_))
-        };
-        if is_over {
-            return Ok(Exit::Done);
-        }
-        match super::open_background(&args.volume, args.background) {
-            Ok(opened) => {
-                output
-                    .warn(&format!("{} lists other nodes: they are used now", shown(&args.volume)));
-                volume = opened;
+            match select(keep, pin!(opened_again(&volume, args, output))).await {
+                Either::Left(_) => return Ok(Exit::Done),
+                Either::Right((opened, _)) => opened,
             }
+        };
+        output.warn(&format!("{} lists other nodes: they are used now", shown(&args.volume)));
+        volume = opened;
+    }
+}
+
+/// Waits until the volume file lists other nodes and can be opened, and opens it.
+async fn opened_again(volume: &Volume, args: &Keep, output: &Output) -> Volume {
+    loop {
+        volume.until_other_nodes().await;
+        match super::open_background(&args.volume, args.background) {
+            Ok(opened) => return opened,
             Err(failure) => output.warn(&failure.message),
         }
     }
@@ -376,9 +390,21 @@ pub async fn replace(args: &Replace, output: &Output) -> Outcome {
     repair_all(&mut volume, output).await
 }
 
-async fn most_urgent_first(volume: &Volume) -> Result<Vec<Item>, Failure> {
+/// Returns all objects, the most urgent first. Counts those whose names cannot be told.
+async fn most_urgent_first(
+    volume: &Volume,
+    tally: &mut ObjectTally<'_>,
+) -> Result<Vec<Item>, Failure> {
     let names = volume.most_urgent_first("").await?;
-    with_lengths(volume, names).await
+    let overview = volume.overview("").await?;
+    tally.count_nameless(&overview);
+    let lengths: BTreeMap<&ObjectName, u64> =
+        overview.objects().map(|(name, listed)| (name, listed.length)).collect();
+    let item = |name: ObjectName| {
+        let length = lengths.get(&name).copied().unwrap_or(0);
+        Item::listed(name, length)
+    };
+    Ok(names.into_iter().map(item).collect())
 }
 
 /// Adds the lengths of objects to their names.

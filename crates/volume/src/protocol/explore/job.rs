@@ -20,10 +20,14 @@ fn started<P: Procedure>(procedure: P) -> RunningMachine<P> {
 impl Run {
     pub fn start(world: &World, at: usize, state: &WorldState) -> Self {
         let (quorum, order) = (world.quorum, world.order(id(at + 1)));
-        let (acked, now) =
-            (state.acked, if world.breaks(Mutation::NoClock) { 0 } else { state.now });
+        let acked = state.acked;
         let put = |content| {
-            let put = Put::new(quorum, id(at + 1), content, now);
+            let put = Put::new(quorum, id(at + 1), content);
+            let put = match () {
+                () if world.breaks(Mutation::NoClock) => put.at_time(0),
+                () if world.breaks(Mutation::EarlyClock) => put.at_time(state.now),
+                () => put,
+            };
             let put = match world.jobs[at] == Job::Rewrite && !world.breaks(Mutation::NewNumber) {
                 true => put.in_place_of(world.first()),
                 false => put,
@@ -58,6 +62,15 @@ impl Run {
             Self::Repair(machine) => Some(machine.waiting()),
             Self::Waiting | Self::Crashed(_) | Self::Ended => None,
         }
+    }
+
+    /// Whether the job is a put that is about to survey. Nobody can tell how long it has been so:
+    /// its parts may take days.
+    pub fn is_about_to_survey(&self, world: &World) -> bool {
+        let Self::Put(machine, _) = self else { return false };
+        let is_listing = |action: &Action| action.request == Request::ListVersions;
+        let waiting = machine.waiting();
+        waiting.len() == world.quorum.nodes() && waiting.iter().all(is_listing)
     }
 
     /// Returns the next request of a put that nobody else can see.
@@ -128,6 +141,11 @@ impl Run {
         answer: Answer,
     ) {
         let mut run = (*state.jobs[at]).clone();
+        if run.is_about_to_survey(world)
+            && let Self::Put(machine, _) = &mut run
+        {
+            machine.note_time(state.now);
+        }
         let event = Event { action, answer };
         match &mut run {
             Self::Put(machine, _) => _ = machine.handle(&event),

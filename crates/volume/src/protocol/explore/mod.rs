@@ -164,6 +164,10 @@ fn broken_rules_are_found() {
             World::new(3, &[Repair, Inline], Misfortune { days: 1, faults: 1, ..CRASH }).from(MARK),
             NoClock,
         ),
+        (
+            World::new(3, &[Repair, Inline], Misfortune { days: 1, faults: 1, ..CRASH }).from(MARK),
+            EarlyClock,
+        ),
     ];
     for (world, mutation) in cases {
         flaw(world.broken(mutation));

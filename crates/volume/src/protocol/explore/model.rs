@@ -128,7 +128,8 @@ impl Model for World {
                 moves.push(Move::Crash(at));
             }
         }
-        let is_quiet = !state.jobs.iter().any(|run| run.is_under_way());
+        let stands_still = |run: &Run| !run.is_under_way() || run.is_about_to_survey(self);
+        let is_quiet = state.jobs.iter().all(|run| stands_still(run));
         if state.budget.days > 0 && (is_quiet || self.breaks(Mutation::EarlyCollection)) {
             moves.push(Move::Day);
         }

@@ -39,7 +39,7 @@ pub struct Misfortune {
     pub outages: u8,
     /// Times that a node loses all that it has.
     pub losses: u8,
-    /// Days that pass. Each step of a job takes less time than that.
+    /// Days that pass. Each step of a job takes less time than that, but for storing parts.
     pub days: u8,
 }
 
@@ -62,6 +62,8 @@ pub enum Mutation {
     EarlyCollection,
     /// Generations are counted without a clock.
     NoClock,
+    /// A version is numbered by the time at which its put began.
+    EarlyClock,
     /// What is written again gets a new generation.
     NewNumber,
 }
