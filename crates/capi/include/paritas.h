@@ -39,7 +39,8 @@
  *
  * Threads. There is no state but the handles, and the last message of each thread. All handles may
  * be used by several threads at once; freeing one ends all use of it. A process that was forked may
- * go on with codecs and prepared calls, but not with volumes. Do not cancel a thread that is in a
+ * go on with codecs and prepared calls, unless another thread was in the first call with the same
+ * codec at that moment; but not with volumes. Do not cancel a thread that is in a
  * call (pthread_cancel): the process would end. The library's own threads take the signal mask of the
  * thread whose call starts them: block signals around the first large call if handlers are to run on
  * your threads alone.

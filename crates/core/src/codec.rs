@@ -72,7 +72,9 @@ use crate::run::threads::Split;
 /// ```
 ///
 /// Make one codec and keep it. A question (encoding, and every pattern of losses) that is asked for
-/// the first time runs at once, without a plan. Once a question has been asked about half a
+/// the first time runs at once, without a plan. (Codes over words of 16 and 32 bits, LT codes and
+/// updates are planned at once: the first call takes some milliseconds, of the widest codes
+/// seconds.) Once a question has been asked about half a
 /// megabyte of each shard, it is planned and compiled, which takes about a millisecond for usual
 /// codes, and runs up to several times as fast from then on; the programs are kept. Several threads
 /// may call a codec at once, and a call uses all processors where that pays

@@ -64,8 +64,8 @@
 //!
 //! Without features the crate is small and builds in seconds. `research` adds the module
 //! `research`: schedules as data, the passes that shorten them, searches for matrices, graphs of LT
-//! codes, costs, and the kernels that repeat the papers' measurements. `serde` makes the options
-//! storable.
+//! codes, costs, and the kernels that repeat the papers' measurements. `serde` makes
+//! kernels, passes, splits and widths storable by their names.
 
 mod codec;
 mod define;

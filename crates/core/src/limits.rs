@@ -100,6 +100,9 @@ pub(crate) const PROOF_WORDS: usize = 256;
 /// 60+20, eight times as much memory as a call.)
 pub(crate) const TRIED_BYTES: usize = 4096;
 
+/// Period of the bytes on which compiled code is tried: a prime, so that no two cells are alike.
+pub(crate) const PERIOD: usize = 251;
+
 /// Number of 64-byte vectors of scratch that a call takes from its stack; larger scratch comes from
 /// the heap.
 pub(crate) const LINES_ON_STACK: usize = 64;

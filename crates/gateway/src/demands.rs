@@ -162,6 +162,9 @@ fn expect_offered_queries(method: &Method, query: &[(String, String)]) -> S3Resu
             return Err(s3_error!(NotImplemented, "{method} with ?{name} is not offered"));
         }
     }
+    if text("versionId").is_some_and(|version| version.is_empty()) {
+        return Err(s3_error!(InvalidArgument, "the versionId is empty"));
+    }
     if text("versionId").is_some_and(|version| version != "null") {
         return Err(s3_error!(NoSuchVersion, "objects have no versions here"));
     }
@@ -342,6 +345,7 @@ mod tests {
             (Method::PUT, "renameObject", Some("NotImplemented")),
             (Method::PUT, "versioning=", Some("NotImplemented")),
             (Method::GET, "versionId=abc", Some("NoSuchVersion")),
+            (Method::GET, "versionId=", Some("InvalidArgument")),
             (Method::PUT, "uploadId=1", Some("InvalidArgument")),
             (Method::PUT, "partNumber=1", Some("InvalidArgument")),
             (Method::GET, "X-Amz-Expires=604801", Some("AuthorizationQueryParametersError")),

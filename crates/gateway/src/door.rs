@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_RANGE, HOST};
+use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_RANGE, EXPECT, HOST};
 use http::uri::Scheme;
 use http::{HeaderValue, Method, Request, Response, StatusCode, Version};
 use hyper::Error as HyperError;
@@ -453,6 +453,8 @@ impl Visit {
         let refused = refused_form(&method, request.headers()).or(carried.err());
         request.extensions_mut().insert(door.scheme.clone());
         let is_page = path.starts_with("/-/") && door.bucket_of_host(&request).is_none();
+        let has_no_body = request.body().is_end_stream();
+        let waits_in_vain = has_no_body && request.headers().contains_key(EXPECT);
         let (request, arrival) = arriving(request, gateway.patience);
         let answered = match refused {
             _ if is_page => Ok(door.pages.answer(&path, is_local).await),
@@ -470,7 +472,10 @@ impl Visit {
         }
         // The gateway cannot know whether hyper will read the rest of the body, or will close the
         // connection. The client must not send its next request on it.
-        if !arrival.is_over() && version < Version::HTTP_2 {
+        // Nor on one that still owes it the answer 100, which the empty body of this request did not
+        // need: botocore would take the answer to the next request for that one
+        // (github.com/boto/botocore/issues/3755).
+        if (waits_in_vain || !arrival.is_over()) && version < Version::HTTP_2 {
             answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
         let (status, time) = (answer.status().as_u16(), begun.elapsed());

@@ -8,6 +8,10 @@ use s3s::{Body, S3Error, S3ErrorCode, S3Result};
 /// How often something is tried that others overtake.
 const TRIES: usize = 5;
 
+/// The code if nodes have no space left. S3 has none; this one is MinIO's. Clients do not send the
+/// body again.
+const FULL: &str = "XMinioStorageFull";
+
 /// The adapter's code if it could not read a body that is a document: the client broke off, or the
 /// body does not have the digest that the request states. Errors of the gateway have a message.
 const UNREAD: &str = "InternalError";
@@ -19,16 +23,24 @@ pub fn told(error: &Error) -> S3Error {
         ErrorKind::NotFound => (S3ErrorCode::NoSuchKey, error.to_string()),
         ErrorKind::Parameters => (S3ErrorCode::InvalidArgument, error.to_string()),
         ErrorKind::Busy => (S3ErrorCode::OperationAborted, error.to_string()),
+        ErrorKind::TooFewNodes if error.io_kind() == Some(std::io::ErrorKind::StorageFull) => {
+            (S3ErrorCode::Custom(FULL.into()), "too few nodes have space left".to_owned())
+        }
         ErrorKind::TooFewNodes => {
             (S3ErrorCode::ServiceUnavailable, "too few nodes answer; try again later".to_owned())
         }
         ErrorKind::Memory => (S3ErrorCode::ServiceUnavailable, "the memory is short".to_owned()),
         _ => (S3ErrorCode::InternalError, "it failed; the gateway's log says why".to_owned()),
     };
-    if matches!(code, S3ErrorCode::ServiceUnavailable | S3ErrorCode::InternalError) {
+    let is_full = code.as_str() == FULL;
+    if is_full || matches!(code, S3ErrorCode::ServiceUnavailable | S3ErrorCode::InternalError) {
         tracing::warn!(%error, "a request failed");
     }
-    S3Error::with_message(code, message)
+    let mut answer = S3Error::with_message(code, message);
+    if is_full {
+        answer.set_status_code(StatusCode::INSUFFICIENT_STORAGE);
+    }
+    answer
 }
 
 /// Whether others have changed meanwhile what a request is about.

@@ -365,8 +365,19 @@ impl Store {
         if other.map_err(|error| told(&error))?.is_some() {
             return Err(s3_error!(BucketNotEmpty, "the bucket {bucket} has objects"));
         }
+        // Another bucket of its name has no uploads.
+        self.give_up_uploads(bucket).await.map_err(|error| told(&error))?;
         self.volume.remove(&name).await.map_err(|error| told(&error))?;
         self.forget_bucket(bucket);
+        Ok(())
+    }
+
+    async fn give_up_uploads(&self, bucket: &str) -> paritas_volume::Result<()> {
+        for upload in self.volume.uploads().await? {
+            if names::key_of(bucket, upload.name()).is_some() {
+                upload.give_up().await?;
+            }
+        }
         Ok(())
     }
 

@@ -210,7 +210,7 @@ impl Store {
             ..dto::HeadObjectOutput::default()
         };
         answer_headers!(output, found.notes());
-        if input.checksum_mode.is_none() {
+        if input.checksum_mode.is_none() || bytes != (0..facts.length) {
             answer_whole!(output, dto::Checksum::default());
         }
         // The adapter does this for GET alone.
@@ -223,7 +223,12 @@ impl Store {
         ];
         answered.into_iter().for_each(|(kept, asked)| *kept = asked.or(kept.take()));
         output.expires = input.response_expires.or(output.expires);
-        Ok(S3Response::new(output))
+        let mut response = S3Response::new(output);
+        // The adapter has no field for it.
+        if let Some(count) = tag_count(found.notes()) {
+            response.headers.insert("x-amz-tagging-count", HeaderValue::from(count));
+        }
+        Ok(response)
     }
 
     /// Removes an object. Succeeds if the object does not exist, unless it should match something.
@@ -511,7 +516,8 @@ fn is_current(if_range: Option<&HeaderValue>, facts: &ObjectFacts) -> bool {
     }
 }
 
-/// Returns the range of a piece. An object that is not in pieces is its own first one.
+/// Returns the range of a piece. An object that is not in pieces is its own first one. Where
+/// numbers were left out, others count the pieces, so that whoever asks for all of them finds them.
 fn piece_range(found: &FoundObject, number: i32) -> S3Result<Range<u64>> {
     let part = names::part_number(number)?;
     let refuse = || {
@@ -526,7 +532,9 @@ fn piece_range(found: &FoundObject, number: i32) -> S3Result<Range<u64>> {
         return if number == 1 { Ok(0..found.length()) } else { Err(refuse()) };
     };
     let is_it = |piece: &Piece| piece.part() == part;
-    let at = pieces.iter().position(is_it).ok_or_else(refuse)?;
+    let nth = part as usize - 1;
+    let at = pieces.iter().position(is_it).or((nth < pieces.len()).then_some(nth));
+    let at = at.ok_or_else(refuse)?;
     let start = pieces[..at].iter().map(|piece| piece.length).sum();
     Ok(start..start + pieces[at].length)
 }

@@ -137,7 +137,9 @@ impl S3 for Store {
         request: S3Request<HeadBucketInput>,
     ) -> S3Result<S3Response<HeadBucketOutput>> {
         self.expect_bucket(&request.input.bucket).await?;
-        Ok(S3Response::new(HeadBucketOutput::default()))
+        // That of buckets whose location is not stated.
+        let bucket_region = Some("us-east-1".to_owned());
+        Ok(S3Response::new(HeadBucketOutput { bucket_region, ..HeadBucketOutput::default() }))
     }
 
     async fn delete_bucket(

@@ -7,7 +7,7 @@ use s3s::{S3Error, S3Request, S3Response, S3Result, s3_error};
 
 use crate::conditions::Conditions;
 use crate::continued::PageMark;
-use crate::errors::{told, unless_overtaken};
+use crate::errors::{is_overtaken, told, unless_overtaken};
 use crate::facts::{
     CHECKSUM_TYPE, ETAG, ObjectFacts, answer_checksums, answer_whole, beside, checksum_of,
     kept_headers, notes_of, timestamp,
@@ -32,6 +32,13 @@ impl Store {
         let algorithm = input.checksum_algorithm.as_ref().map(ChecksumAlgorithm::as_str);
         if is_whole && algorithm.is_some_and(|algorithm| algorithm.starts_with("SHA")) {
             return Err(s3_error!(InvalidRequest, "FULL_OBJECT is for checksums that are CRCs"));
+        }
+        let is_of_parts = input
+            .checksum_type
+            .as_ref()
+            .is_some_and(|kind| kind.as_str() == ChecksumType::COMPOSITE);
+        if is_of_parts && algorithm == Some(ChecksumAlgorithm::CRC64NVME) {
+            return Err(s3_error!(InvalidRequest, "CRC64NVME is of the full object"));
         }
         let name = self.name_of(&input.bucket, &input.key).await?;
         let mut notes = kept_headers!(input).notes()?;
@@ -84,7 +91,13 @@ impl Store {
         let put =
             async |source, options| Ok(upload.put_piece(number, source, options).await?.report);
         let (origin, notes) = (body_origin!(request), Notes::new());
-        let (_, received) = self.receive(origin, expected, notes, put).await?;
+        let received = self.receive(origin, expected, notes, put).await;
+        if received.as_ref().is_err_and(is_overtaken) {
+            // The upload was completed or given up meanwhile, which is final.
+            let input = &request.input;
+            self.open_upload(&input.bucket, &input.key, &input.upload_id).await?;
+        }
+        let (_, received) = received?;
         let e_tag = Some(ETag::Strong(received.md5));
         let mut output = UploadPartOutput { e_tag, ..UploadPartOutput::default() };
         answer_checksums!(output, received.checksum);
@@ -246,15 +259,22 @@ impl Store {
     pub async fn parts(&self, input: ListPartsInput) -> S3Result<S3Response<ListPartsOutput>> {
         let upload = self.open_upload(&input.bucket, &input.key, &input.upload_id).await?;
         let after = u32::try_from(input.part_number_marker.unwrap_or(0)).unwrap_or(0);
-        let most = input.max_parts.unwrap_or(1000).clamp(0, 1000);
+        let most = input.max_parts.unwrap_or(1000).min(1000);
+        if most < 0 {
+            return Err(s3_error!(InvalidArgument, "max-parts is negative: {most}"));
+        }
         let stored = upload.parts(after, most as usize).await;
         let (stored, are_more) = stored.map_err(|error| told(&error))?;
-        let part = |stored: &StoredPiece| Part {
-            part_number: Some(stored.piece.part() as i32),
-            e_tag: stored.notes.get(ETAG).cloned().map(ETag::Strong),
-            size: Some(stored.piece.length as i64),
-            last_modified: Some(timestamp(stored.created)),
-            ..Part::default()
+        let part = |stored: &StoredPiece| {
+            let mut part = Part {
+                part_number: Some(stored.piece.part() as i32),
+                e_tag: stored.notes.get(ETAG).cloned().map(ETag::Strong),
+                size: Some(stored.piece.length as i64),
+                last_modified: Some(timestamp(stored.created)),
+                ..Part::default()
+            };
+            answer_checksums!(part, checksum_of(&stored.notes));
+            part
         };
         let parts: Vec<Part> = stored.iter().map(part).collect();
         Ok(S3Response::new(ListPartsOutput {
@@ -369,14 +389,13 @@ fn etag_of(stored: &StoredPiece) -> &str {
     stored.notes.get(ETAG).map_or("", String::as_str)
 }
 
-/// Whether a piece has the ETag that is stated for a part, and the checksums, as far as they are
-/// kept.
+/// Whether a piece has the ETag and the checksums that are stated for a part.
 fn fits(part: &CompletedPart, stored: &StoredPiece) -> bool {
     let mut part = part.clone();
     let (given, kept) = (checksum_in!(part), checksum_of(&stored.notes));
     let mut pairs = beside(&given, &kept).into_iter();
     part.e_tag.is_none_or(|stated| stated.value() == etag_of(stored))
-        && pairs.all(|[given, kept]| given.is_none() || kept.is_none() || given == kept)
+        && pairs.all(|[given, kept]| given.is_none() || given == kept)
 }
 
 /// Refuses part `number` after part `last` if the numbers do not ascend, or if `last` is shorter

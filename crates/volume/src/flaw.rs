@@ -1,6 +1,8 @@
 //! Problems on nodes, in the form in which reports and messages show them.
 
-use std::fmt;
+use std::{fmt, io};
+
+use paritas_store::error::Error;
 
 /// A problem on a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,4 +59,14 @@ pub(crate) fn told(flaws: &[Flaw]) -> String {
     flaws.sort_by(|one, other| one.node.cmp(&other.node));
     let told: Vec<String> = flaws.into_iter().take(8).map(Flaw::to_string).collect();
     told.join("; ")
+}
+
+/// Whether a node has no space left.
+pub(crate) fn is_full(error: &Error) -> bool {
+    error.io_kind() == Some(io::ErrorKind::StorageFull)
+}
+
+/// Returns the cause of an error that would not be there if nodes had more space.
+pub(crate) fn no_space() -> io::Error {
+    io::ErrorKind::StorageFull.into()
 }

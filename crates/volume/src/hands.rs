@@ -11,7 +11,7 @@ use paritas_store::error::{Error, ErrorKind, Result};
 use crate::cluster::Cluster;
 use crate::driver::Hands;
 use crate::files::{ManifestFile, NameFiles, NodeParts, VersionOrigin};
-use crate::flaw::{Flaw, told};
+use crate::flaw::{Flaw, is_full, told};
 use crate::manifest::Manifest;
 use crate::names::ObjectName;
 use crate::protocol::{
@@ -80,6 +80,8 @@ pub(crate) struct NameHands<'a> {
     pub log: NameLog,
     /// Why parts could not be made, if too few are whole.
     pub too_few: Option<String>,
+    /// Whether a node had no space left.
+    pub is_full: bool,
     /// Number of manifests that were written.
     pub manifests_written: usize,
     /// The manifests that were read or made, as they are stored.
@@ -112,6 +114,7 @@ impl<'a> NameHands<'a> {
             object: None,
             log: NameLog::default(),
             too_few: None,
+            is_full: false,
             manifests_written: 0,
             manifests: BTreeMap::new(),
             holders: BTreeMap::new(),
@@ -129,8 +132,10 @@ impl<'a> NameHands<'a> {
         self.log.note(self.files.flaw(node, shard, message));
     }
 
-    fn failed(&mut self, node: NodeIndex, shard: Option<usize>, error: &Error) -> Answer {
+    /// Notes what a node could not do.
+    pub fn failed(&mut self, node: NodeIndex, shard: Option<usize>, error: &Error) -> Answer {
         self.note(node, shard, error.message());
+        self.is_full |= is_full(error);
         Answer::Failed
     }
 

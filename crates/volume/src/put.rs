@@ -21,7 +21,7 @@ use crate::clock::{Since, now};
 use crate::cluster::Cluster;
 use crate::driver::{Hands, drive};
 use crate::files::NameFiles;
-use crate::flaw::{Flaw, told};
+use crate::flaw::{Flaw, is_full, no_space, told};
 use crate::hands::{ActionFinding, NameHands};
 use crate::heartbeat::{Heartbeat, Pulse};
 use crate::hints::{self, FolderHints};
@@ -468,7 +468,15 @@ impl<'a> PutHands<'a> {
             }
             PutOutcome::Committed { .. } => (ErrorKind::Internal, "the put succeeded".to_owned()),
         };
-        Error::new(kind, message)
+        self.with_cause(Error::new(kind, message))
+    }
+
+    /// Adds to the error of a put that a node had no space, if one had none.
+    fn with_cause(&self, error: Error) -> Error {
+        match self.name.is_full {
+            true => error.because(no_space()),
+            false => error,
+        }
     }
 
     /// Makes the manifest of the version that is about to be written, unless that was done.
@@ -526,7 +534,10 @@ impl<'a> PutHands<'a> {
         let settings = &self.name.files.cluster.setup.settings;
         let sent = send(&layout, source, writers, needed, settings, progress).await;
         let sent = sent.map_err(|error| match error.kind() {
-            ErrorKind::TooFewNodes => self.not_written(&error.with_reasons(&refusals)),
+            ErrorKind::TooFewNodes => {
+                self.name.is_full |= is_full(&error);
+                self.not_written(&error.with_reasons(&refusals))
+            }
             _ => error,
         })?;
         let (id, length, digest) = (layout.object(), sent.length, sent.digest);
@@ -537,7 +548,7 @@ impl<'a> PutHands<'a> {
     /// Names the object that an error is about.
     fn not_written(&self, error: &Error) -> Error {
         let message = format!("{} is not written: {}", self.name.files.name, error.message());
-        let named = Error::new(error.kind(), message);
+        let named = self.with_cause(Error::new(error.kind(), message));
         match error.expected().zip(error.given()) {
             Some((expected, given)) => named.counting(expected, given),
             None => named,
@@ -567,7 +578,7 @@ impl<'a> PutHands<'a> {
             match writer {
                 Ok(writer) => writers[part] = Some(writer),
                 Err(error) => {
-                    self.name.note(node, Some(layout.part(part).shard), error.message());
+                    self.name.failed(node, Some(layout.part(part).shard), &error);
                     refusals.push(error.to_string());
                 }
             }
@@ -585,7 +596,7 @@ impl<'a> PutHands<'a> {
             Err(error) if error.kind() == ErrorKind::Cancelled => {}
             Err(error) => {
                 let shard = self.layout().map(|layout| layout.part(part).shard);
-                self.name.note(node, shard, error.message());
+                return self.name.failed(node, shard, error);
             }
         }
         Answer::Failed

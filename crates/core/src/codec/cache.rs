@@ -10,7 +10,7 @@ use crate::codec::question::Question;
 use crate::error::Result;
 use crate::limits::{KEPT_ANSWERS, KEPT_OPERANDS, KEPT_PROGRAMS};
 use crate::run::executable::Executable;
-use crate::run::threads::forks;
+use crate::run::threads::forks::{self, PerProcess};
 
 type KeptAnswer = Result<Arc<QuestionAnswer>>;
 
@@ -18,7 +18,7 @@ type KeptAnswer = Result<Arc<QuestionAnswer>>;
 #[derive(Default)]
 pub(super) struct Cache {
     hashes: RandomState,
-    answers: Mutex<Answers>,
+    answers: PerProcess<Mutex<Answers>>,
 }
 
 /// A question, and its answer, which is empty until it has been prepared.
@@ -77,7 +77,9 @@ impl Cache {
         let mut weight = None;
         let answer = kept.answer.get_or_init(|| {
             let prepared = prepare(&kept.question);
-            weight = Some(prepared.as_ref().map_or_else(|_| Default::default(), |(_, it)| *it));
+            let of_answer = prepared.as_ref().map_or_else(|_| Default::default(), |(_, it)| *it);
+            let operands = of_answer.operands + kept.question.words();
+            weight = Some(AnswerWeight { operands, ..of_answer });
             prepared.map(|(answer, _)| Arc::new(answer))
         });
         if let Some(weight) = weight {
@@ -95,7 +97,15 @@ impl Cache {
     }
 
     fn answers(&self) -> MutexGuard<'_, Answers> {
-        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
+        self.answers.get(Self::inherited).lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the answers of the process from which this one was forked, unless another thread of
+    /// that one was at work on them.
+    fn inherited(parent: Option<&Mutex<Answers>>) -> Mutex<Answers> {
+        let answers =
+            parent.and_then(|answers| Some(std::mem::take(&mut *answers.try_lock().ok()?)));
+        Mutex::new(answers.unwrap_or_default())
     }
 }
 

@@ -226,10 +226,10 @@ impl Codec {
                 format!("{spec}: a shard's length must be a multiple of {rows} bytes; got {first}");
             return Err(Error::length(message).at(node.index()).given_instead(first));
         }
-        let wrong = |&(node, length): &(NodeId, usize)| length != row * self.rows(node);
-        match lengths.find(wrong) {
+        let wanted = |node: NodeId| row.saturating_mul(self.rows(node));
+        match lengths.find(|&(node, length)| length != wanted(node)) {
             None => Ok(row),
-            Some((node, length)) => Err(wrong_length(node.index(), row * self.rows(node), length)),
+            Some((node, length)) => Err(wrong_length(node.index(), wanted(node), length)),
         }
     }
 }

@@ -21,4 +21,12 @@ impl Question {
     pub(super) fn compute(have: &CellSet, want: &CellSet) -> Self {
         Self::Compute(have.clone(), want.clone())
     }
+
+    /// Returns the number of words that its sets of cells take.
+    pub(super) fn words(&self) -> usize {
+        match self {
+            Self::Compute(have, want) => have.words().len() + want.words().len(),
+            Self::Update(..) | Self::Plan(_) => 0,
+        }
+    }
 }

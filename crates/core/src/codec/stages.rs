@@ -31,10 +31,15 @@ impl Codec {
     /// are neither read nor computed.
     ///
     /// # Errors
-    /// As [`Codec::compute`].
+    /// As [`Codec::compute`]; if the code has no such stage ([`crate::ErrorKind::Parameters`]).
     pub fn reconstruct_at(&self, stage: u8, nodes: &mut [Buffer<'_>]) -> Result<()> {
         self.expect_count("node", nodes.len(), self.buffer_count())?;
         let code = self.code();
+        if !(1..=code.stages()).contains(&stage) {
+            let (spec, stages) = (code.spec(), code.stages());
+            let message = format!("{spec} has the stages 1 to {stages}; got {stage}");
+            return Err(Error::parameters(message));
+        }
         // At the end of the last stage all cells stand.
         let standing = (stage < code.stages()).then(|| code.standing(stage));
         let stands = |standing: &CellSet, cell: CellId| {

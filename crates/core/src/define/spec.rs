@@ -85,6 +85,12 @@ impl Spec {
 
     /// Refuses keys that the family does not know.
     pub(crate) fn allow(&self, keys: &[&str]) -> Result<()> {
+        let mut given = self.parameters.iter().enumerate();
+        let is_again =
+            |at: usize, key: &str| self.parameters[..at].iter().any(|(one, _)| one == key);
+        if let Some((_, (key, _))) = given.find(|(at, (key, _))| is_again(*at, key)) {
+            return Err(Error::spec(format!("{self}: {key} is given twice")));
+        }
         match self.parameters.iter().find(|(key, _)| !keys.contains(&key.as_str())) {
             None => Ok(()),
             Some((key, _)) => Err(Error::spec(format!(
@@ -236,6 +242,8 @@ mod tests {
         assert!(spec.required("k").unwrap_err().to_string().contains("k=ten"));
         assert!(spec.required("m").unwrap_err().to_string().contains("a number up to 1844"));
         assert!(spec.required("w").unwrap_err().to_string().contains("w is missing"));
+        let twice = Spec::new("cauchy").with("k", 2).with("k", 3);
+        assert!(twice.allow(&["k"]).unwrap_err().to_string().contains("k is given twice"));
     }
 
     proptest! {

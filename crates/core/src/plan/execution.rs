@@ -221,6 +221,11 @@ impl Planner<'_> {
                 "{spec} is in the word layout; plans are about packets"
             )));
         }
+        if plan.schedule().field().is_some() {
+            return Err(Error::schedule(format!(
+                "{spec} is in the packet layout; the plan is about words"
+            )));
+        }
         let cells = self.code.cell_count();
         if let Some(cell) = plan.cells().find(|cell| cell.index() >= cells) {
             let cell = cell.index();

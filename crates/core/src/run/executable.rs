@@ -250,7 +250,11 @@ impl Executable {
                 "a shard's length must be a multiple of {word} bytes, its words; got {row}"
             )));
         }
-        Ok(CheckedCall { stripes: row / self.packet, tail: row % self.packet, bytes: row * rows })
+        Ok(CheckedCall {
+            stripes: row / self.packet,
+            tail: row % self.packet,
+            bytes: row.saturating_mul(rows),
+        })
     }
 
     /// Returns the bytes of a row, which are the same for all buffers that are needed, and the
@@ -271,7 +275,7 @@ impl Executable {
         let row = needed.next().map_or(0, |(used, place)| place.length / used.rows);
         let is_wrong = |used: &BufferUse, place: &BufferPlace<'_>| {
             place.is_absent()
-                | (place.length != row * used.rows)
+                | (row.checked_mul(used.rows) != Some(place.length))
                 | (used.written & !place.is_target)
         };
         let (mut rows, mut any_wrong) = (0, false);
@@ -404,7 +408,8 @@ impl Executable {
 /// Returns the error for a buffer whose rows should have `row` bytes each.
 #[cold]
 fn misfit(number: usize, used: BufferUse, place: BufferPlace<'_>, row: usize) -> Error {
-    let (rows, length, expected) = (used.rows, place.length, row * used.rows);
+    let (rows, length) = (used.rows, place.length);
+    let expected = row.saturating_mul(rows);
     let error = if place.is_absent() {
         Error::buffers(format!("buffer {number} is needed but absent"))
     } else if used.written && !place.is_target {

@@ -361,6 +361,17 @@ fn recovers(codec: &Codec, data: &[Vec<u8>], parity: &[Vec<u8>]) -> bool {
 }
 
 #[test]
+fn stages_that_a_code_lacks_are_refused() {
+    let codec: Codec = "4+2".parse().unwrap();
+    for stage in [0, 2] {
+        let mut buffers: Vec<Buffer<'_>> = (0..6).map(|_| Buffer::Absent).collect();
+        let error = codec.reconstruct_at(stage, &mut buffers).unwrap_err();
+        assert_eq!(error.kind(), paritas::ErrorKind::Parameters);
+        assert!(error.to_string().contains(&format!("has the stages 1 to 1; got {stage}")));
+    }
+}
+
+#[test]
 fn unavailable_kernels_are_refused() {
     for kernel in Kernel::ALL.iter().copied().filter(|kernel| !kernel.is_available()) {
         let options = CodecOptions::default().kernel(KernelChoice::Only(kernel));

@@ -165,6 +165,47 @@ async fn uploads_end_with_their_bucket() {
     let line = format!("PUT /photos/a?partNumber=2&uploadId={id}");
     assert_eq!(code_of(&ask(&open, &line, &[], "more").await), "NoSuchBucket");
     assert_eq!(code_of(&ask(&open, "GET /photos", &[], "").await), "NoSuchBucket");
+    // They do not come back with the bucket.
+    ask(&open, "PUT /photos", &[], "").await;
+    assert!(!ask(&open, "GET /photos?uploads", &[], "").await.contains("<Upload>"));
+    assert_eq!(code_of(&ask(&open, &line, &[], "more").await), "NoSuchUpload");
+}
+
+/// A part is listed with its checksum, and completed with no other one.
+#[tokio::test(flavor = "multi_thread")]
+async fn checksums_of_parts_are_told_and_compared() {
+    let open = open_to_all().await;
+    let id = begin(&open, "a").await;
+    let line = format!("PUT /photos/a?partNumber=7&uploadId={id}");
+    let part = ask(&open, &line, &["x-amz-checksum-crc32: NhCmhg=="], "hello").await;
+    let etag = part.lines().find_map(|line| line.strip_prefix("etag: ")).unwrap();
+    let listed = ask(&open, &format!("GET /photos/a?uploadId={id}"), &[], "").await;
+    assert!(listed.contains("<ChecksumCRC32>NhCmhg==</ChecksumCRC32>"), "{listed}");
+    let negative = format!("GET /photos/a?uploadId={id}&max-parts=-1");
+    assert_eq!(code_of(&ask(&open, &negative, &[], "").await), "InvalidArgument");
+    let line = format!("POST /photos/a?uploadId={id}");
+    let with = |checksum: &str| {
+        format!(
+            "<CompleteMultipartUpload><Part><ETag>{etag}</ETag><PartNumber>7</PartNumber>{checksum}\
+             </Part></CompleteMultipartUpload>"
+        )
+    };
+    let sha1 = "<ChecksumSHA1>qvTGHdzF6KLavt4PO0gs2a6pQ00=</ChecksumSHA1>";
+    assert_eq!(code_of(&ask(&open, &line, &[], &with(sha1)).await), "InvalidPart");
+    let crc32 = "<ChecksumCRC32>NhCmhg==</ChecksumCRC32>";
+    assert!(ask(&open, &line, &[], &with(crc32)).await.contains("<ETag>"));
+    // Whoever asks for all parts, one after the other, finds the only one.
+    let part = ask(&open, "GET /photos/a?partNumber=1", &[], "").await;
+    assert!(part.starts_with("HTTP/1.1 206") && body_of(&part) == "hello", "{part}");
+    let part =
+        ask(&open, "HEAD /photos/a?partNumber=1", &["x-amz-checksum-mode: ENABLED"], "").await;
+    assert!(part.contains("x-amz-mp-parts-count: 1\r\n"), "{part}");
+    let bucket = ask(&open, "HEAD /photos", &[], "").await;
+    assert!(bucket.contains("x-amz-bucket-region: us-east-1\r\n"), "{bucket}");
+    let range = ["x-amz-checksum-mode: ENABLED", "Range: bytes=0-1"];
+    assert!(!ask(&open, "HEAD /photos/a", &range, "").await.contains("x-amz-checksum"));
+    let asked = ["x-amz-checksum-algorithm: CRC64NVME", "x-amz-checksum-type: COMPOSITE"];
+    assert_eq!(code_of(&ask(&open, "POST /photos/b?uploads", &asked, "").await), "InvalidRequest");
 }
 
 /// The piece that was begun last counts, also if both are of the same second or the first one came

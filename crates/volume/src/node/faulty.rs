@@ -16,6 +16,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 use super::{Abilities, Entry, Mode, Node, NodeCall, Stat, Writer};
+use crate::flaw::no_space;
 
 /// What goes wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -168,7 +169,7 @@ impl Script {
         let fault = self.state().draw(&self.rules, call);
         match fault {
             Some(Fault::Refuse) => Err(self.failed("connection refused")),
-            Some(Fault::Full) => Err(self.failed("no space left")),
+            Some(Fault::Full) => Err(self.failed("no space left").because(no_space())),
             Some(Fault::Forbidden) => {
                 Err(Error::new(ErrorKind::Refused, "no permission").at_node(&self.node))
             }

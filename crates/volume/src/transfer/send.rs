@@ -20,6 +20,7 @@ use paritas_store::object::segment::Segment;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{AbortHandle, JoinHandle};
 
+use crate::flaw::{is_full, no_space};
 use crate::node::Writer;
 use crate::outside::block;
 use crate::transfer::Settings;
@@ -122,8 +123,14 @@ async fn finish(written: Result<Box<dyn Writer>>) -> Result<()> {
 fn too_few(needed: usize, begun: usize, written: &[Result<Box<dyn Writer>>]) -> Error {
     let failed = written.iter().filter_map(|part| part.as_ref().err());
     let failed = failed.filter(|error| error.kind() != ErrorKind::Cancelled);
-    let reasons: Vec<String> = failed.map(Error::to_string).collect();
-    Error::too_few_nodes(needed, begun.saturating_sub(reasons.len())).with_reasons(&reasons)
+    let failed: Vec<&Error> = failed.collect();
+    let reasons: Vec<String> = failed.iter().map(ToString::to_string).collect();
+    let given = begun.saturating_sub(reasons.len());
+    let error = Error::too_few_nodes(needed, given).with_reasons(&reasons);
+    match failed.into_iter().any(is_full) {
+        true => error.because(no_space()),
+        false => error,
+    }
 }
 
 /// What a line to an upload carries.

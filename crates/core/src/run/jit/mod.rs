@@ -36,7 +36,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 #[cfg(feature = "research")]
 use crate::error::Error;
 use crate::error::Result;
-use crate::limits::TRIED_BYTES;
+use crate::limits::{PERIOD, TRIED_BYTES};
 use crate::plan::interpret::interpret;
 use crate::plan::machine::LINE;
 use crate::plan::program::Program;
@@ -57,6 +57,8 @@ enum Refusal {
     Unencodable(String),
     /// The system forbids executable memory, for this reason.
     Forbidden(String),
+    /// There is no memory to try the compiled code on.
+    Untried,
     /// The compiled code gave a wrong result.
     Wrong,
 }
@@ -208,6 +210,7 @@ impl PreparedKernel for Jit {
         Some(match refusal {
             Refusal::Unplanned(why) | Refusal::Unencodable(why) => why.clone(),
             Refusal::Forbidden(why) => format!("the system gives no executable memory: {why}"),
+            Refusal::Untried => "there is no memory to try its code on".to_owned(),
             Refusal::Wrong => "its code computes wrong on this processor".to_owned(),
         })
     }
@@ -248,7 +251,11 @@ impl Function {
         let memory = memory.map_err(|error| Refusal::Forbidden(error.to_string()))?;
         let function = Self { memory, entry: code.entry, scratch: assembled.scratch };
         let (program, shape) = (variants.program(), variants.shape());
-        if function.is_right(program, shape) { Ok(function) } else { Err(Refusal::Wrong) }
+        match function.is_right(program, shape) {
+            Some(true) => Ok(function),
+            Some(false) => Err(Refusal::Wrong),
+            None => Err(Refusal::Untried),
+        }
     }
 
     /// # Safety
@@ -268,17 +275,26 @@ impl Function {
 
     /// Runs a few bodies on bytes of a prime period and compares the result with the interpreter's.
     /// Of long packets, in which one body follows another, the beginning and the end are compared.
-    fn is_right(&self, program: &Program, shape: BodyShape) -> bool {
+    /// Returns `None` if there is no memory for these bytes.
+    fn is_right(&self, program: &Program, shape: BodyShape) -> Option<bool> {
         // At least two bodies.
         let stripes = 2 * shape.together(program.packet());
-        let before = |buffer: usize, at: usize| (at % 251 * 7 + buffer * 31 + 1) as u8;
-        let lines = |buffer: usize| -> Vec<CacheLine> {
+        let before = |buffer: usize, at: usize| (at % PERIOD * 7 + buffer * 31 + 1) as u8;
+        let lines = |buffer: usize| -> Option<Vec<CacheLine>> {
             let is_used = program.access(buffer) != (false, false);
-            let bytes = if is_used { stripes * program.strip(buffer) } else { 0 };
-            let line = |line| CacheLine(std::array::from_fn(|at| before(buffer, line * LINE + at)));
-            (0..bytes.div_ceil(LINE)).map(line).collect()
+            let count = if is_used { (stripes * program.strip(buffer)).div_ceil(LINE) } else { 0 };
+            let period: Vec<u8> = (0..PERIOD + LINE).map(|at| before(buffer, at)).collect();
+            let mut lines = Vec::new();
+            lines.try_reserve_exact(count).ok()?;
+            lines.extend((0..count).map(|line| {
+                let mut bytes = [0; LINE];
+                bytes.copy_from_slice(&period[line * LINE % PERIOD..][..LINE]);
+                CacheLine(bytes)
+            }));
+            Some(lines)
         };
-        let mut buffers: Vec<Vec<CacheLine>> = (0..program.rows().len()).map(lines).collect();
+        let buffers: Option<Vec<Vec<CacheLine>>> = (0..program.rows().len()).map(lines).collect();
+        let mut buffers = buffers?;
         let mut pointers: Vec<*mut u8> =
             buffers.iter_mut().map(|lines| lines.as_mut_ptr().cast()).collect();
         let (count, _) = shape.bodies(stripes, program.packet());
@@ -288,7 +304,7 @@ impl Function {
         let columns = program.columns().len();
         let ends = [0..columns.min(TRIED_BYTES), columns.saturating_sub(TRIED_BYTES)..columns];
         let schedule = program.schedule();
-        ends.iter().take(columns.div_ceil(TRIED_BYTES)).all(|end| {
+        Some(ends.iter().take(columns.div_ceil(TRIED_BYTES)).all(|end| {
             let inputs = (0..schedule.inputs() as u32).map(Slot::Input);
             let inputs: Vec<Vec<u8>> =
                 inputs.map(|slot| bytes_of(program, slot, stripes, end, before)).collect();
@@ -300,7 +316,7 @@ impl Function {
                 expected.resize(made.len(), 0);
                 made == expected
             })
-        })
+        }))
     }
 }
 

@@ -8,15 +8,13 @@
 //! The threads are a pool of rayon's, one fewer than processors, because the caller works too. With
 //! one thread more, a thread without work would spin on the processor of a helper.
 //!
-//! A forked process has a copy of its parent's memory, but not its parent's other threads. If a
-//! helper of the parent holds a lock at that moment, the lock stays locked for ever in the copy. So
-//! each process makes a pool of its own.
+//! Each process makes a pool of its own ([`PerProcess`]): a forked process has none of its parent's
+//! threads.
 
 #![allow(unsafe_code)]
 
 use std::hint::spin_loop;
-use std::ptr::null_mut;
-use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::yield_now;
 use std::time::Instant;
@@ -24,7 +22,8 @@ use std::time::Instant;
 use rayon_core::{ThreadPool, ThreadPoolBuilder};
 
 use crate::limits::{BURST_GAP, LOOKOUT, LOOKS};
-use crate::run::threads::{forks, place};
+use crate::run::threads::forks::PerProcess;
+use crate::run::threads::place;
 
 /// Numbers of helpers that a call can use.
 #[derive(Debug, Clone, Copy)]
@@ -66,8 +65,6 @@ pub(crate) fn with_helpers(wanted: WantedHelpers, work: &(dyn Fn(Seat) + Sync)) 
 const NOWHERE: usize = usize::MAX;
 
 struct HelperPool {
-    /// The process that the helpers belong to, identified by the number of forks that led to it.
-    process: usize,
     /// The threads of helpers, which are started when the first one is woken; `None` if threads
     /// cannot be started.
     threads: OnceLock<Option<ThreadPool>>,
@@ -86,9 +83,8 @@ struct HelperPool {
 }
 
 impl HelperPool {
-    fn new(process: usize) -> Self {
+    fn new() -> Self {
         Self {
-            process,
             threads: OnceLock::new(),
             jobs: Mutex::new(Vec::new()),
             posts: AtomicUsize::new(0),
@@ -101,30 +97,8 @@ impl HelperPool {
     }
 
     fn of_this_process() -> &'static Self {
-        static LATEST: AtomicPtr<HelperPool> = AtomicPtr::new(null_mut());
-        Self::of(forks::count(), &LATEST)
-    }
-
-    /// Returns the pool of `process`. Makes a new pool if `latest` is null, or is the pool of the
-    /// process from which this one was forked. Pools are never dropped.
-    fn of(process: usize, latest: &AtomicPtr<Self>) -> &'static Self {
-        loop {
-            let found = latest.load(Ordering::Acquire);
-            // SAFETY: it is null, or came from `Box::into_raw` below and is never freed.
-            if let Some(pool) = unsafe { found.as_ref() }
-                && pool.process == process
-            {
-                return pool;
-            }
-            let made = Box::into_raw(Box::new(Self::new(process)));
-            match latest.compare_exchange(found, made, Ordering::AcqRel, Ordering::Acquire) {
-                // SAFETY: it came from a box, and is never freed from now on.
-                Ok(_) => return unsafe { &*made },
-                // Another thread was first.
-                // SAFETY: it came from a box, and no one else has it.
-                Err(_) => drop(unsafe { Box::from_raw(made) }),
-            }
-        }
+        static POOLS: PerProcess<HelperPool> = PerProcess::new();
+        POOLS.get(|_| Self::new())
     }
 
     /// Implements [`with_helpers`].
@@ -328,9 +302,9 @@ impl Drop for Posted<'_> {
 
 #[cfg(all(test, not(target_family = "wasm")))]
 mod tests {
-    use std::sync::atomic::AtomicBool;
-
     use super::*;
+    #[cfg(unix)]
+    use crate::run::threads::forks::tests::forked_calls_end;
 
     #[test]
     fn every_task_is_done_once_however_many_helpers_join() {
@@ -392,71 +366,11 @@ mod tests {
         assert!(payload.is_err());
     }
 
-    /// A forked process has a copy of its parent's pool, but not its threads. A helper may have
-    /// held the lock of that pool.
-    #[test]
-    fn a_forked_process_has_a_pool_of_its_own() {
-        let latest = AtomicPtr::new(null_mut());
-        let of_parent = HelperPool::of(1, &latest);
-        assert!(std::ptr::eq(HelperPool::of(1, &latest), of_parent));
-        let _held_for_ever = of_parent.jobs();
-        let of_child = HelperPool::of(2, &latest);
-        let done = AtomicUsize::new(0);
-        let work = |_: Seat| {
-            done.fetch_add(1, Ordering::Relaxed);
-        };
-        of_child.run(WantedHelpers { awake: 1, asleep: 1 }, &work);
-        assert!((1..=2).contains(&done.into_inner()));
-        assert!(std::ptr::eq(HelperPool::of(2, &latest), of_child));
-    }
-
     /// Forks processes that make a call, while another thread makes calls all the time.
     #[cfg(unix)]
     #[test]
     fn a_forked_process_waits_for_no_one() {
-        unsafe extern "C" {
-            fn fork() -> i32;
-            fn alarm(seconds: u32) -> u32;
-            fn waitpid(process: i32, status: *mut i32, options: i32) -> i32;
-            fn _exit(code: i32) -> !;
-        }
         let call = || with_helpers(WantedHelpers { awake: 1, asleep: 1 }, &|_| ());
-        let child_ends = |_| {
-            // SAFETY: these are the functions of POSIX. The child makes a call and ends, at the
-            // latest by its alarm.
-            unsafe {
-                let child = fork();
-                if child == 0 {
-                    alarm(20);
-                    call();
-                    _exit(0);
-                }
-                let mut status = -1;
-                waitpid(child, &raw mut status, 0) == child && status == 0
-            }
-        };
-        let is_over = AtomicBool::new(false);
-        let all_end = std::thread::scope(|scope| {
-            scope.spawn(|| {
-                while !is_over.load(Ordering::Relaxed) {
-                    call();
-                }
-            });
-            let all_end = (0..300).all(child_ends);
-            is_over.store(true, Ordering::Relaxed);
-            all_end
-        });
-        assert!(all_end);
-    }
-
-    #[test]
-    fn threads_that_come_first_together_share_a_pool() {
-        let latest = AtomicPtr::new(null_mut());
-        let of = || std::ptr::from_ref(HelperPool::of(1, &latest)).addr();
-        let seen = std::thread::scope(|scope| {
-            let threads = [(); 8].map(|()| scope.spawn(of));
-            threads.map(|thread| thread.join().unwrap())
-        });
-        assert!(seen.iter().all(|&pool| pool == of()));
+        assert!(forked_calls_end(call));
     }
 }
