@@ -152,3 +152,21 @@ fn nodes_inside_each_other_and_the_volume_file_inside_a_node_are_refused() {
     let inside = init("b/t.toml", ["a/sub", "b"]);
     assert!(inside.contains("inside the folder of node node2"), "{inside}");
 }
+
+/// A long name stands in the manifests alone.
+#[test]
+fn an_object_that_is_lost_with_its_name_is_counted() {
+    let tank = Tank::new(3, "2+1");
+    tank.put(&"я".repeat(120), b"small");
+    let manifests =
+        || tank.files().into_iter().filter(|path| path.to_str().unwrap().contains("manifests/"));
+    manifests().for_each(|file| fs::write(file, "damaged").unwrap());
+    for (command, more) in
+        [("verify", ""), ("verify", "--deep"), ("repair", ""), ("repair", "--scrub")]
+    {
+        let more: Vec<OsString> =
+            [more].into_iter().filter(|it| !it.is_empty()).map(Into::into).collect();
+        let told = tank.run(command, &more).expect(exit::LOST);
+        assert!(told.stderr.contains("cannot be told"), "{command} {more:?}: {told}");
+    }
+}
