@@ -472,8 +472,8 @@ impl Visit {
         }
         // The gateway cannot know whether hyper will read the rest of the body, or will close the
         // connection. The client must not send its next request on it.
-        // Nor on one that still owes it the answer 100, which the empty body of this request did not
-        // need: botocore would take the answer to the next request for that one
+        // Nor on one that still owes it the answer 100, which the empty body of this request did
+        // not need: botocore would take the answer to the next request for that one
         // (github.com/boto/botocore/issues/3755).
         if (waits_in_vain || !arrival.is_over()) && version < Version::HTTP_2 {
             answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));

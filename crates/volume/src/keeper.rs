@@ -94,8 +94,8 @@ impl Keeper<'_> {
         self.note("scrubbing", scrubbed);
     }
 
-    /// Whether the last full pass ended at least `every` ago, or another pass has begun. A pass that
-    /// seems to end in the future was by a clock that was wrong, and does not count.
+    /// Whether the last full pass ended at least `every` ago, or another pass has begun. A pass
+    /// that ended in the future was by a clock that was wrong, and does not count.
     async fn is_due(&self, every: Duration) -> bool {
         let status = self.volume.scrub_status().await;
         let last = status.last.as_ref().map_or(0, |pass| pass.ended);

@@ -100,9 +100,10 @@ impl Overview {
         &self.versions.flaws
     }
 
-    /// Returns an error for each object or mark whose name cannot be told, because its path shortens
-    /// the name and no manifest there can be read. It is lost ([`ErrorKind::TooFewShards`]), or
-    /// nodes that do not answer may have it ([`ErrorKind::TooFewNodes`]).
+    /// Returns an error for each object or mark whose name cannot be told, because its path
+    /// shortens the name and no manifest there can be read. It is lost
+    /// ([`ErrorKind::TooFewShards`]), or nodes that do not answer may have it
+    /// ([`ErrorKind::TooFewNodes`]).
     pub fn nameless(&self) -> impl Iterator<Item = Error> {
         let kind = match self.versions.flaws.is_empty() {
             true => ErrorKind::TooFewShards,

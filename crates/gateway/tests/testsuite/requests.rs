@@ -193,8 +193,8 @@ async fn readers_that_take_nothing_are_given_up() {
     assert!(got > 12 << 20, "{got}");
 }
 
-/// Such a request waits for the answer 100, which an empty body does not need. Some clients take the
-/// next answer on the connection for it.
+/// Such a request waits for the answer 100, which an empty body does not need. Some clients take
+/// the next answer on the connection for it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_put_of_nothing_that_waits_ends_its_connection() {
     let open = open_to_all().await;
@@ -500,8 +500,8 @@ async fn listings_show_what_cannot_be_read() {
     }
 }
 
-/// Nodes that have no space or fail are errors of the server. Clients retry if nodes fail, and not if
-/// these are full. Nothing becomes visible, and one such node does no harm.
+/// Nodes that have no space or fail are errors of the server. Clients retry if nodes fail, and not
+/// if these are full. Nothing becomes visible, and one such node does no harm.
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_that_cannot_be_written_are_errors_of_the_server() {
     let mut open = open_to_all().await;

@@ -78,8 +78,8 @@ pub struct Put {
     settling: Settling,
     listed: Option<Listed>,
     removal: Option<Removal>,
-    /// When the last survey began, in seconds since 1970. The version is numbered by it: the put may
-    /// have begun days before, and a mark of the name that is being collected may be younger.
+    /// When the last survey began, in seconds since 1970. The version is numbered by it: the put
+    /// may have begun days before, and a mark of the name that is being collected may be younger.
     surveyed: u64,
     /// The time by which the version is numbered instead.
     time: Option<u64>,

@@ -130,8 +130,8 @@ impl ReadPlan {
         Arc::clone(&self.lanes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Turns to the next place of a part that could not be read at place `turn`. Leaves the part out
-    /// if there is none; if the others do not suffice, the plan stays.
+    /// Turns to the next place of a part that could not be read at place `turn`. Leaves the part
+    /// out if there is none; if the others do not suffice, the plan stays.
     fn pass_over(&self, receiver: &Receiver, part: usize, turn: usize, error: &Error) {
         receiver.note(part, error.message());
         if !receiver.turns(part, turn)
