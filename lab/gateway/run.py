@@ -325,6 +325,8 @@ def tree_in(folder):
     tree = folder / "tree"
     shutil.copytree(ROOT / "docs", tree, ignore=shutil.ignore_patterns("*.png"))
     (tree / "large").write_bytes(os.urandom(20_000_000))
+    for number in range(3):  # Some clients stumble over the request after an empty one.
+        (tree / f"empty{number}").write_bytes(b"")
     return tree
 
 

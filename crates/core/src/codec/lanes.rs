@@ -109,6 +109,10 @@ impl LaneCodec {
 
     /// Returns whether the cells of `want` can be computed from those of `have`. The answer is
     /// prepared and kept, so a later call that asks the same question need not prepare it again.
+    ///
+    /// The blocks of an LT code determine all data or nothing: it is not looked for whether they
+    /// happen to determine some of it. Where words are not divided, a set with a part of a word is
+    /// refused, and the answer is `false`.
     pub fn solvable(&self, have: &CellSet, want: &CellSet) -> bool {
         self.engine.solvable(have, want)
     }

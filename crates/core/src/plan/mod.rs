@@ -134,12 +134,18 @@ impl Plan {
     /// # Errors
     /// If an operation adds to its target: such schedules are not compiled. Also if the machine has
     /// fewer than 3 or more than 32 registers.
+    ///
+    /// # Panics
+    /// If the plan reads a cell that the code lacks.
     pub fn instructions(&self, code: &Code, machine: Machine) -> Result<Instructions> {
         let arranged = arrange::arranged(&self.schedule, &streams(code, &self.inputs), machine)?;
         Ok(arranged.allocation.instructions())
     }
 
-    /// Returns the number of cells read from each node.
+    /// Returns the number of cells read from each node. The plan must be one of `code`.
+    ///
+    /// # Panics
+    /// If the plan reads a cell that the code lacks.
     pub fn reads(&self, code: &Code) -> Vec<usize> {
         let mut reads = vec![0; code.node_count()];
         for place in self.inputs.iter().filter_map(|&cell| code.cell(cell).place) {
