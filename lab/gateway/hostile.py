@@ -275,7 +275,8 @@ async def run(gateway, args):
             print(f"{name} FAILED: {error}", flush=True)
     check(gateway.memory() < args.memory << 20, f"the gateway took {gateway.memory() >> 20} MiB")
     log = (gateway.folder / "log").read_bytes()
-    check(b"panicked" not in log, "a thread of the gateway panicked")
+    panics = [line.decode(errors="replace") for line in log.splitlines() if b"panicked" in line]
+    check(not panics, f"a thread of the gateway panicked: {'; '.join(panics[:3])}")
     return failed
 
 
