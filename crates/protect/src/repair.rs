@@ -15,6 +15,7 @@ mod foretold;
 mod layer;
 mod links;
 mod remember;
+mod room;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::num::NonZeroUsize;
@@ -31,11 +32,10 @@ use crate::evidence::{Evidence, FileState};
 use crate::find::{EntryKind, ProtectedEntry, Protection};
 use crate::restore::{RestoreTree, Restoring, Seen};
 use crate::scan::digest_of;
-use crate::sparse;
 use crate::system::name_bytes;
 use crate::tree::{Skipped, folder_of};
 use crate::verify::{VerifyOptions, VerifyReport, examine, short};
-use paritas_store::place::space::{DiskNeed, NoRoom, Room};
+use paritas_store::place::space::{DiskNeed, NoRoom};
 use paritas_store::state::State;
 
 /// The settings of a repair.
@@ -178,12 +178,32 @@ pub fn repair(
         return Err(absent(&root));
     }
     let options = VerifyOptions::default().threads(job.threads);
-    let (found, evidence) = examine(protection, &options, progress)?;
-    let mut report = RepairReport::of(found);
-    if evidence.layers.is_empty() && protection.is_part() {
+    let examined = examine(protection, &options, progress)?;
+    if examined.1.layers.is_empty() && protection.is_part() {
         // The part is intact, and the rest was not read.
-        return Ok(report);
+        return Ok(RepairReport::of(examined.0));
     }
+    let target = RestoreTree::open(&root, protection.id.to_string(), job.sync)?;
+    let prepare = |examined| prepare(protection, job, progress, &target, examined);
+    let (mut repair, mut wanted, mut report) = prepare(examined);
+    if repair.make_room(&wanted) {
+        // Blocks were removed that are computed instead.
+        (repair, wanted, report) = prepare(examine(protection, &options, progress)?);
+    }
+    repair.carry_out(&wanted, &mut report)?;
+    Ok(report)
+}
+
+/// Decides what is to be restored, by what a verification has found. Returns the repair, the
+/// entries to restore, and the report of what is found and lost.
+fn prepare<'a>(
+    protection: &'a Protection,
+    job: &'a RepairJob,
+    progress: Progress<'a>,
+    target: &'a RestoreTree,
+    (found, evidence): (VerifyReport, Evidence),
+) -> (RepairRun<'a>, Vec<usize>, RepairReport) {
+    let mut report = RepairReport::of(found);
     let short: Vec<usize> = short(&report.found.layers).collect();
     let wanted = entries_to_restore(protection, job, &evidence);
     let (wanted, lost) = split(protection, &evidence, &short, wanted);
@@ -193,7 +213,6 @@ pub fn repair(
     if is_known && (!lost.is_empty() || lost_parity || protection.may_lack_entries()) {
         report.found.status = State::Lost;
     }
-    let target = RestoreTree::open(&root, protection.id.to_string(), job.sync)?;
     let path_of = |&entry: &usize| target.path_of(&protection.entries[entry].path);
     report.lost = lost.iter().map(path_of).collect();
     let repair = RepairRun {
@@ -205,10 +224,9 @@ pub fn repair(
         lost,
         crowded: BTreeMap::new(),
         without_room: Vec::new(),
-        target: &target,
+        target,
     };
-    repair.carry_out(&wanted, &mut report)?;
-    Ok(report)
+    (repair, wanted, report)
 }
 
 /// Returns the error for a folder to restore to that does not exist. Making it could fill the
@@ -399,49 +417,6 @@ impl<'a> RepairRun<'a> {
         Ok(())
     }
 
-    /// Notes what is not written for lack of room: on each disk by itself, the files, if it has no
-    /// room for all that is to be restored there; the layers whose parity has no room; and the
-    /// files that have no room to be copied back.
-    fn expect_space(&mut self, wanted: &[usize], report: &mut RepairReport) -> Result<()> {
-        let mut room = Room::default();
-        let needs =
-            |&number: &usize| (self.target.path_of(self.path_at(number)), self.room_of(number));
-        let needs: Vec<(PathBuf, u64)> = wanted.iter().map(needs).collect();
-        let refused = room.take(&needs).into_iter();
-        self.crowded = refused.map(|(at, no_room)| (wanted[at], no_room)).collect();
-        let protection = self.protection;
-        for (number, layer) in protection.layers.iter().enumerate() {
-            let need = |index| {
-                let path = protection.place_of(layer, index);
-                (path, layer.header.file_length(index))
-            };
-            let needs: Vec<(PathBuf, u64)> = self.broken(number).into_iter().map(need).collect();
-            if let Err(refused) = room.take_all(&needs) {
-                self.note_parity(number, no_room(&refused), report)?;
-                self.without_room.push(number);
-            }
-        }
-        let (numbers, needs): (Vec<usize>, Vec<_>) = self.copies_back().into_iter().unzip();
-        let refused = room.take(&needs).into_iter();
-        self.crowded.extend(refused.map(|(at, no_room)| (numbers[at], no_room)));
-        Ok(())
-    }
-
-    /// Returns the number of bytes that an entry takes on its disk. Blocks of zeros take nothing,
-    /// nor does a further name of a file.
-    fn room_of(&self, number: usize) -> u64 {
-        let EntryKind::File { layer, piece, size, .. } = self.protection.entries[number].kind
-        else {
-            return 0;
-        };
-        if self.other_name(number).is_some() {
-            return 0;
-        }
-        let start = self.evidence.layers[layer].stream.pieces()[piece].start;
-        let layer = &self.protection.layers[layer];
-        sparse::room(start..start + size, &layer.header.geometry, &layer.checksums)
-    }
-
     /// Removes the files that an earlier repair of this protection left. They are kept if this
     /// repair did not restore everything, because the next one may find bytes there, and if they
     /// have bytes of changed files that stay as they are.
@@ -457,11 +432,15 @@ impl<'a> RepairRun<'a> {
             let changed = self.evidence.states.iter().filter(is_left).map(|(number, _)| number);
             let needed = self.sources_of(changed);
             let leftovers = self.evidence.leftovers(self.protection);
-            leftovers.filter(|path| !needed.contains(*path)).for_each(|path| {
-                let _ = std::fs::remove_file(path);
-            });
+            leftovers.filter(|path| !needed.contains(*path)).for_each(|path| self.remove(path));
             return;
         }
+        self.leftovers_in_target(wanted).iter().for_each(|path| self.remove(path));
+    }
+
+    /// Returns what killed repairs to another folder have left there, in the folders that get
+    /// something.
+    fn leftovers_in_target(&self, wanted: &[usize]) -> Vec<PathBuf> {
         // Hard links are made with their files, whether they are wanted or not.
         let is_written = |(number, entry): &(usize, &ProtectedEntry)| {
             let is_link = matches!(entry.kind, EntryKind::HardLink { .. });
@@ -469,8 +448,14 @@ impl<'a> RepairRun<'a> {
         };
         let written = self.protection.entries.iter().enumerate().filter(is_written);
         let folders = written.map(|(_, entry)| folder_of(&entry.path));
-        for folder in folders.collect::<BTreeSet<&[u8]>>() {
-            self.target.remove_leftovers(folder);
+        let folders = folders.collect::<BTreeSet<&[u8]>>().into_iter();
+        folders.flat_map(|folder| self.target.leftovers_in(folder)).collect()
+    }
+
+    /// Removes something that a killed repair has left. If the system refuses, it stays.
+    fn remove(&self, leftover: &Path) {
+        if let Some(path) = self.target.relative(leftover) {
+            let _ = self.target.remove(&path);
         }
     }
 
@@ -520,14 +505,19 @@ impl<'a> RepairRun<'a> {
                 continue;
             }
             if let Some(refused) = self.crowded.get(&number) {
-                self.note(Err(no_room(refused)), path, report)?;
+                self.note(Err(self.no_room(refused)), path, report)?;
                 continue;
             }
             if let Some(name) = self.other_name(number) {
                 self.note(self.link_to(name, number), path, report)?;
                 continue;
             }
-            match self.target.begin(path, size, self.seen(number)) {
+            let resumed = self.resumed(number).and_then(|left| {
+                self.target.resume(path, name_bytes(left.file_name()?), self.seen(number))
+            });
+            let begun =
+                resumed.map_or_else(|| self.target.begin(path, size, self.seen(number)), Ok);
+            match begun {
                 Ok(restoring) => _ = files.insert(number, restoring),
                 Err(error) => self.note(Err(error), path, report)?,
             }
@@ -641,15 +631,6 @@ impl<'a> RepairRun<'a> {
         }
         Ok(())
     }
-}
-
-/// Returns the error for a disk that has too little room.
-fn no_room(NoRoom { path, needed, left }: &NoRoom) -> Error {
-    Error::failed(format!(
-        "the repair writes before it removes anything, and the disk of {} has room for {left} \
-         of the {needed} bytes that would be restored there",
-        shown(&path)
-    ))
 }
 
 /// Returns an error that concerns one file or one layer, so that the repair can go on.

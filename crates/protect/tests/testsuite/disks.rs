@@ -104,6 +104,39 @@ fn each_disk_has_its_own_room() {
     assert_same(&snapshot(&root), &before, "repairing");
 }
 
+/// What a killed repair has left does not fill the disk for ever: it goes if nothing is read from
+/// it or the parity can replace it, and becomes the file if it is whole.
+#[test]
+fn leftovers_give_up_their_room() {
+    let (root, parity) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let Some(_disk) = Disk::in_memory(root.path(), "10m") else { return skip("a disk in memory") };
+    let (file, bytes) = (root.path().join("film"), Chance::new(11).bytes(6_000_000));
+    write(&file, &bytes, 0o640, 1);
+    let job = job(root.path()).parity_dirs(vec![parity.path().to_owned()]);
+    make(&job.clone().redundancy("110%".parse().unwrap()));
+    let before = snapshot(root.path());
+    let id = only(parity.path()).id().to_string();
+    let left = root.path().join(format!(".paritas-{}-0123456789abcdef.tmp", &id[..8]));
+    let noise = Chance::new(12).bytes(5_500_000);
+    for rest in [&noise[..], &bytes[..5_500_000], &bytes] {
+        fs::remove_file(&file).unwrap();
+        fs::write(&left, rest).unwrap();
+        fs::File::options().write(true).open(&left).unwrap().set_len(6_000_000).unwrap();
+        let report = repaired(parity.path(), RepairJob::default());
+        assert!(report.failed.is_empty() && !left.exists(), "{report:?}");
+        assert_eq!(report.restored, [file.as_path()]);
+        assert_same(&snapshot(root.path()), &before, "repairing");
+    }
+    // With less parity, the bytes that were written are needed, and the message names their file.
+    make(&job.redundancy("10%".parse().unwrap()).force(true));
+    fs::remove_file(&file).unwrap();
+    fs::write(&left, &bytes[..5_600_000]).unwrap();
+    let report = repaired(parity.path(), RepairJob::default());
+    assert!(report.restored.is_empty() && left.exists(), "{report:?}");
+    let named = format!("a killed repair has left {}", left.display());
+    assert!(report.failed[0].reason.contains(&named), "{report:?}");
+}
+
 /// A file with holes takes as little room as it did, and its zeros are not written.
 #[test]
 fn holes_take_no_room() {
