@@ -215,17 +215,21 @@ fn prepare<'a>(
     }
     let path_of = |&entry: &usize| target.path_of(&protection.entries[entry].path);
     report.lost = lost.iter().map(path_of).collect();
-    let repair = RepairRun {
+    let mut repair = RepairRun {
         protection,
         job,
         progress,
         evidence,
         short,
         lost,
+        restored_before: HashSet::new(),
         crowded: BTreeMap::new(),
         without_room: Vec::new(),
         target,
     };
+    let was_restored = |&number: &usize| repair.was_restored(&protection.entries[number]);
+    let files = wanted.iter().copied().filter(|&number| protection.entries[number].is_file());
+    repair.restored_before = files.filter(was_restored).collect();
     (repair, wanted, report)
 }
 
@@ -343,6 +347,8 @@ struct RepairRun<'a> {
     short: Vec<usize>,
     /// The entries that cannot be restored for that reason.
     lost: Vec<usize>,
+    /// The files that an earlier repair to the same folder has restored.
+    restored_before: HashSet<usize>,
     /// The entries that find no room on their disks.
     crowded: BTreeMap<usize, NoRoom>,
     /// The layers whose parity finds no room on its disk.
@@ -500,7 +506,7 @@ impl<'a> RepairRun<'a> {
             let entry = &self.protection.entries[number];
             let EntryKind::File { size, .. } = entry.kind else { continue };
             let path = self.path_at(number);
-            if self.was_restored(entry) {
+            if self.restored_before.contains(&number) {
                 self.note(Ok(()), path, report)?;
                 continue;
             }

@@ -151,7 +151,7 @@ impl RepairRun<'_> {
         (is_there && first().is_some_and(|(&first, _)| first == number)).then_some(left)
     }
 
-    /// Returns the path and the room of each file that is to be restored.
+    /// Returns the path and the room of each thing that is to be restored.
     fn file_needs(&self, wanted: &[usize]) -> Vec<(PathBuf, u64)> {
         let need =
             |&number: &usize| (self.target.path_of(self.path_at(number)), self.room_of(number));
@@ -169,13 +169,14 @@ impl RepairRun<'_> {
     }
 
     /// Returns the number of bytes that an entry takes on its disk. Blocks of zeros take nothing,
-    /// nor does a further name of a file.
+    /// nor does a further name of a file, nor what an earlier repair has written.
     pub(super) fn room_of(&self, number: usize) -> u64 {
         let EntryKind::File { layer, piece, size, .. } = self.protection.entries[number].kind
         else {
             return 0;
         };
-        if self.other_name(number).is_some() || self.resumed(number).is_some() {
+        let is_there = self.other_name(number).is_some() || self.restored_before.contains(&number);
+        if is_there || self.resumed(number).is_some() {
             return 0;
         }
         let start = self.evidence.layers[layer].stream.pieces()[piece].start;

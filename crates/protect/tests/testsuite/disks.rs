@@ -137,6 +137,35 @@ fn leftovers_give_up_their_room() {
     assert!(report.failed[0].reason.contains(&named), "{report:?}");
 }
 
+/// What a first repair to a folder has restored there takes no room in a second one, and what a
+/// killed one has left there goes.
+#[test]
+fn restored_files_take_no_room_again() {
+    let (root, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let Some(_disk) = Disk::in_memory(to.path(), "1m") else { return skip("a disk in memory") };
+    let names = ["a", "b"].map(|name| root.path().join(name));
+    for (number, path) in (0..).zip(&names) {
+        write(path, &Chance::new(13 + number).bytes(400_000), 0o644, 1);
+    }
+    make(&job(root.path()).redundancy("200%".parse().unwrap()));
+    let before = snapshot(root.path());
+    names.iter().for_each(|path| fs::remove_file(path).unwrap());
+    let id = only(root.path()).id().to_string();
+    let left = to.path().join(format!(".paritas-{}-0123456789abcdef.tmp", &id[..8]));
+    let job = RepairJob::default().to(to.path().to_owned());
+    for lost in [None, Some("b")] {
+        if let Some(name) = lost {
+            fs::rename(to.path().join(name), &left).unwrap();
+        }
+        let foretold = repaired(root.path(), job.clone().dry_run(true));
+        let report = repaired(root.path(), job.clone());
+        assert_eq!((report.restored.len(), report.failed.len()), (2, 0), "{report:?}");
+        let needed: u64 = foretold.disks.iter().map(|disk| disk.bytes).sum();
+        assert_eq!(needed, if lost.is_some() { 400_000 } else { 800_000 });
+        assert_same(&snapshot(to.path()), &before, "restoring elsewhere");
+    }
+}
+
 /// A file with holes takes as little room as it did, and its zeros are not written.
 #[test]
 fn holes_take_no_room() {
