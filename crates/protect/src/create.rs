@@ -52,8 +52,6 @@ const MOST_MEMORY: u64 = 1 << 30;
 const FILES: usize = 5;
 /// Number of parity files in each folder if there are several folders.
 const FILES_EACH: usize = 2;
-/// Largest number of folders for parity.
-const MOST_FOLDERS: usize = 64;
 
 /// The files to protect, and the settings: those of [`ProtectJob::new`], changed by setters of the
 /// same names.
