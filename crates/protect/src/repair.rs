@@ -27,6 +27,7 @@ use paritas_store::setters;
 use paritas_store::shown::shown;
 use paritas_store::staging::StagedFile;
 
+use crate::aside;
 use crate::create::default_memory;
 use crate::evidence::{Evidence, FileState};
 use crate::find::{EntryKind, ProtectedEntry, Protection};
@@ -50,7 +51,7 @@ pub struct RepairJob {
     /// Whether files that were moved go back to where they were.
     pub move_back: bool,
     /// Whether the copies that earlier repairs have kept of replaced files are removed, if
-    /// everything is whole at the end.
+    /// everything is whole at the end. This is refused for a part of a protection.
     pub clean: bool,
     /// Whether the repair writes nothing. The report says what it would write.
     pub dry_run: bool,
@@ -164,8 +165,9 @@ impl RepairReport {
 /// Repairs a protection. `progress` gets the number of bytes as they are read.
 ///
 /// # Errors
-/// If the root does not exist or the target folder cannot be opened ([`ErrorKind::Io`]), or if the
-/// memory is short ([`ErrorKind::Memory`]). Problems with a single file or with parity do not cause
+/// If the root does not exist or the target folder cannot be opened ([`ErrorKind::Io`]), if copies
+/// are to be removed for a part ([`ErrorKind::Parameters`]), or if the memory is short
+/// ([`ErrorKind::Memory`]). Problems with a single file or with parity do not cause
 /// an error; [`RepairReport::failed`] lists them. It also lists all files of a disk that has no
 /// room for them.
 pub fn repair(
@@ -173,6 +175,7 @@ pub fn repair(
     job: &RepairJob,
     progress: Progress<'_>,
 ) -> Result<RepairReport> {
+    expect_no_part(protection, job)?;
     let root = job.to.clone().unwrap_or_else(|| protection.root.clone());
     if !root.exists() {
         return Err(absent(&root));
@@ -231,6 +234,20 @@ fn prepare<'a>(
     let files = wanted.iter().copied().filter(|&number| protection.entries[number].is_file());
     repair.restored_before = files.filter(was_restored).collect();
     (repair, wanted, report)
+}
+
+/// Refuses to remove copies for a part: whether everything is whole is known of the root alone.
+fn expect_no_part(protection: &Protection, job: &RepairJob) -> Result<()> {
+    let part = protection.parts().next().filter(|_| job.clean);
+    part.map_or(Ok(()), |part| {
+        let message = format!(
+            "`clean` removes copies once everything is whole, and {} is only a part of {}; give \
+             the latter instead",
+            shown(&part),
+            shown(&protection.root)
+        );
+        Err(Error::parameters(message).naming(&["clean"]))
+    })
 }
 
 /// Returns the error for a folder to restore to that does not exist. Making it could fill the
@@ -414,10 +431,14 @@ impl<'a> RepairRun<'a> {
         if !is_asked || !is_known || !is_done || !self.evidence.states.iter().all(is_whole) {
             return Ok(());
         }
-        for copy in self.evidence.replaced(self.protection) {
-            match std::fs::remove_file(copy) {
+        // Whoever has changed one since the repair began owns it.
+        let is_copy =
+            |path: &&PathBuf| path.symlink_metadata().is_ok_and(|it| aside::is_copy(path, &it));
+        for copy in self.evidence.replaced(self.protection).filter(is_copy) {
+            let path = self.target.relative(copy).unwrap_or_default();
+            match self.target.remove(&path) {
                 Ok(()) => report.cleaned.push(copy.clone()),
-                Err(error) => report.fail(copy.clone(), &Error::io("removing", copy, &error)),
+                Err(error) => report.fail(copy.clone(), &error),
             }
         }
         Ok(())
