@@ -381,10 +381,10 @@ type Parity = BTreeMap<u16, StagedFile>;
 
 impl<'a> RepairRun<'a> {
     /// Restores the wanted entries, or says what would be restored.
-    fn carry_out(self, wanted: &[usize], report: &mut RepairReport) -> Result<()> {
+    fn carry_out(mut self, wanted: &[usize], report: &mut RepairReport) -> Result<()> {
         let target = self.target;
         match self.job.dry_run {
-            true => self.foretell(wanted, report),
+            true => self.foretell(wanted, report)?,
             false => self.run(wanted, report)?,
         }
         report.kept = target.kept();

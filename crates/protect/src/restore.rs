@@ -149,21 +149,23 @@ impl RestoreTree {
     }
 
     /// Expects that nothing is in the way at a path. A folder may take the place of a folder, and a
-    /// file or a link that of a file or a link.
+    /// file or a link that of a file or a link that was `seen`.
     ///
     /// # Errors
-    /// As the restoring itself ([`ErrorKind::Io`]).
-    pub fn expect_way(&self, path: &[u8], is_folder: bool) -> Result<()> {
+    /// As the restoring itself ([`ErrorKind::Io`], [`ErrorKind::Busy`]).
+    pub fn expect_way(&self, path: &[u8], is_folder: bool, seen: Option<Seen>) -> Result<()> {
         let kind = |path: &[u8]| {
             let found = std::fs::symlink_metadata(self.path_of(path));
             found.ok().map(|found| found.file_type())
         };
-        let is_free = kind(path).is_none_or(|kind| match is_folder {
+        let found = kind(path);
+        let is_free = found.is_none_or(|kind| match is_folder {
             true => kind.is_dir(),
             false => kind.is_file() || kind.is_symlink(),
         });
         match is_free && above(path).all(|path| kind(path).is_none_or(|kind| kind.is_dir())) {
-            true => Ok(()),
+            true if is_folder || found.is_none() || seen.is_some() => Ok(()),
+            true => Err(has_other_content(&self.path_of(path))),
             false => Err(self.in_the_way(path)),
         }
     }
@@ -364,10 +366,7 @@ impl RestoreTree {
             Ok(()) => Ok(()),
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(failed(error)),
             Err(_) if is_special() => Err(self.in_the_way(path)),
-            Err(_) => Err(stays(
-                &place,
-                "is there and has other content than the protected one, so it stays",
-            )),
+            Err(_) => Err(has_other_content(&place)),
         }
     }
 
@@ -607,6 +606,12 @@ fn hide(file: &File) -> io::Result<()> {
         Some(now) => set_mode(file, now & !READABLE),
         None => Ok(()),
     }
+}
+
+/// Returns the error for something at `place` that was not there when the protected files were
+/// looked at, or that is in another folder.
+fn has_other_content(place: &Path) -> Error {
+    stays(place, "is there and has other content than the protected one, so it stays")
 }
 
 /// Returns the error for something at `place` that a restored file may not replace.

@@ -15,7 +15,7 @@ use crate::tree::name_of;
 /// Something that goes back to where it was.
 pub(super) struct Return<'r> {
     /// The number of the entry.
-    number: usize,
+    pub number: usize,
     entry: &'r ProtectedEntry,
     /// The path at which it is.
     pub from: PathBuf,

@@ -152,14 +152,14 @@ impl RepairRun<'_> {
     }
 
     /// Returns the path and the room of each thing that is to be restored.
-    fn file_needs(&self, wanted: &[usize]) -> Vec<(PathBuf, u64)> {
+    pub(super) fn file_needs(&self, wanted: &[usize]) -> Vec<(PathBuf, u64)> {
         let need =
             |&number: &usize| (self.target.path_of(self.path_at(number)), self.room_of(number));
         wanted.iter().map(need).collect()
     }
 
     /// Returns the path and the room of each parity file of a layer that is to be written anew.
-    fn parity_needs(&self, number: usize) -> Vec<(PathBuf, u64)> {
+    pub(super) fn parity_needs(&self, number: usize) -> Vec<(PathBuf, u64)> {
         let layer = &self.protection.layers[number];
         let need = |index| {
             let path = self.protection.place_of(layer, index);
