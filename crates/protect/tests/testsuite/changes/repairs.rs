@@ -617,6 +617,31 @@ fn moved_files_keep_their_links() {
     assert_eq!(check(root.path()).status, State::Intact);
 }
 
+/// A renamed folder has moved also if a name in it is a hard link to a file that stayed.
+#[test]
+fn folders_move_with_links_to_what_stays() {
+    let root = scene(70);
+    let at = |path: &str| root.path().join(path);
+    for name in ["two/name", "two/other"] {
+        fs::hard_link(at("one/3"), at(name)).unwrap();
+    }
+    make(&job(root.path()).force(true));
+    let before = snapshot(root.path());
+    fs::rename(at("two"), at("three")).unwrap();
+    fs::hard_link(at("one/3"), at("a name before")).unwrap();
+    let report = check(root.path());
+    assert_eq!(report.count(|state| *state == FileState::Missing), 0, "{report:?}");
+    let folder = report.findings.iter().find(|finding| finding.name == Path::new("two")).unwrap();
+    assert_eq!(folder.state, FileState::Moved(at("three")));
+    assert!(mend(root.path()).restored.is_empty() && !at("two").exists());
+    let report = repaired(root.path(), RepairJob::default().move_back(true));
+    assert!(report.failed.is_empty(), "{report:?}");
+    fs::remove_file(at("a name before")).unwrap();
+    fs::remove_dir(at("three")).unwrap();
+    assert_same(&snapshot(root.path()), &before, "moving back");
+    assert_eq!(fs::metadata(at("two/name")).unwrap().nlink(), 3);
+}
+
 /// A renamed folder has moved with all that is in it, also with what has no bytes.
 #[test]
 fn folders_move_with_what_has_no_bytes() {
