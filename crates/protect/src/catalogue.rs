@@ -6,7 +6,7 @@
 //!
 //! | key | value |
 //! | --- | --- |
-//! | 0 | the settings, a map: 0 the label; 1 the path of the root when it was protected; 2 an array of the protected paths, relative to the root; 3 an array of the patterns of excluded paths; 4 the redundancy in millionths; 5 the time, an array of seconds and nanoseconds; 6 an array of the paths of the folders for parity, empty if it is in the root; 7 whether the patterns follow the rules of gitignore, which those of earlier versions of Paritas do not (`exclude.rs`); 8 an array of the paths at which other file systems were mounted, relative to the root (empty for the root itself); 9 whether these were left out |
+//! | 0 | the settings, a map: 0 the label; 1 the path of the root when it was protected; 2 an array of the protected paths, relative to the root, in ascending order; 3 an array of the patterns of excluded paths (at most 10,000, of 1 MiB together); 4 the redundancy in millionths; 5 the time, an array of seconds and nanoseconds; 6 an array of the paths of the folders for parity, empty if it is in the root; 7 whether the patterns follow the rules of gitignore, which those of earlier versions of Paritas do not (`exclude.rs`); 8 an array of the paths at which other file systems were mounted, relative to the root (empty for the root itself); 9 whether these were left out |
 //! | 1 | an array of the older layers that count, oldest first, at most 64: each an array of the layer's id and an array of the numbers of its pieces that are dead |
 //! | 2 | number of bytes of the columns |
 //! | 3 | the columns, compressed |
@@ -39,6 +39,8 @@
 //! the layer's stream, in order, with nothing between them. A gap stands for bytes that no longer
 //! belong to a file, because the file changed while it was read.
 
+mod counts;
+
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::sync::Arc;
@@ -46,18 +48,26 @@ use std::sync::Arc;
 use flate2::Compression;
 use flate2::read::{DeflateDecoder, DeflateEncoder};
 use minicbor::bytes::ByteVec;
-use minicbor::{Decode, Encode};
+use minicbor::{Decode, Decoder, Encode};
 use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::place::attributes::{Owner, Timestamp};
 use paritas_store::place::extended::Extended;
+use paritas_store::shown::counted;
 
 use crate::digest::FileDigest;
 use crate::format::Id;
 use crate::geometry::StreamGeometry;
 use crate::label;
+use counts::ColumnCounts;
 
 /// The name of the folder that holds parity in a protected root.
 pub const FOLDER: &str = ".paritas";
+/// Largest number of folders for parity.
+pub(crate) const MOST_FOLDERS: usize = 64;
+/// Largest number of patterns of excluded paths, and of bytes of all of them. Patterns take up to
+/// some 100 times their bytes of memory.
+const MOST_EXCLUDES: usize = 10_000;
+const MOST_EXCLUDE_BYTES: usize = 1 << 20;
 /// The largest mode, all bits set.
 const MODES: u32 = 0o7777;
 /// Columns that state this many bytes for each of their compressed bytes are refused. DEFLATE never
@@ -77,23 +87,57 @@ struct Expansion {
     items: usize,
     /// Largest number of bytes of all paths together.
     paths: usize,
+    /// Largest number of extended attributes in all sets together.
+    attributes: usize,
 }
 
 impl Expansion {
     /// Returns the limits of a catalogue of `stored` bytes. A catalogue of any size may have 64 MiB
-    /// of columns, 64 MiB of paths, and 4 million items.
+    /// of columns, 64 MiB of paths, 4 million items, and 262,144 attributes, each of which takes
+    /// some 100 bytes of memory.
     fn of(stored: usize) -> Self {
         Self {
             columns: stored.saturating_mul(64).max(64 << 20),
             items: stored.saturating_mul(4).max(4 << 20),
             paths: stored.saturating_mul(1024).max(64 << 20),
+            attributes: stored.saturating_mul(4).max(256 << 10),
         }
     }
 
-    /// Whether items with columns of `columns` bytes are within the limits.
-    fn holds(&self, columns: usize, items: &[Item]) -> bool {
+    /// Whether items with these columns, which have `bytes` bytes, are within the limits.
+    fn holds(&self, bytes: usize, columns: &TextColumns, items: &[Item]) -> bool {
         let paths = items.iter().map(|item| item.path.len()).sum::<usize>();
-        columns <= self.columns && items.len() <= self.items && paths <= self.paths
+        let attributes = columns.attributes.iter().map(Extended::len).sum::<usize>();
+        bytes <= self.columns
+            && items.len() <= self.items
+            && paths <= self.paths
+            && attributes <= self.attributes
+    }
+
+    /// Refuses encoded columns with more values than the items can have, before any of them takes
+    /// memory.
+    fn check(&self, columns: &[u8]) -> Result<()> {
+        let counts = ColumnCounts::of(columns).map_err(|error| bad(error.to_string()))?;
+        let ColumnCounts { items, attributes, has_empty_set, .. } = counts;
+        if items > self.items as u64 {
+            return Err(bad("it has more items than a catalogue of its size can have"));
+        }
+        if let Some((column, values)) = counts.values.iter().find(|(_, values)| *values > items) {
+            return Err(bad(format!(
+                "its column {column} has {values} values for {}",
+                counted(items, "item")
+            )));
+        }
+        if has_empty_set {
+            return Err(bad("a set of attributes is empty"));
+        }
+        match attributes > self.attributes as u64 {
+            true => Err(bad(format!(
+                "it has {attributes} extended attributes; a catalogue of its size has at most {}",
+                self.attributes
+            ))),
+            false => Ok(()),
+        }
     }
 }
 
@@ -306,7 +350,8 @@ impl Catalogue {
     /// If it has more items than a reader accepts, which must refuse forged catalogues
     /// ([`ErrorKind::Parameters`]).
     pub fn encode(&self) -> Result<Vec<u8>> {
-        let columns = to_bytes(&TextColumns::of(&self.items))?;
+        let texts = TextColumns::of(&self.items);
+        let columns = to_bytes(&texts)?;
         let mut packed = Vec::new();
         let mut encoder = DeflateEncoder::new(&columns[..], Compression::default());
         encoder.read_to_end(&mut packed).map_err(|error| internal(&error))?;
@@ -325,7 +370,7 @@ impl Catalogue {
             digests: digests.concat().into(),
             checksums: checksums.concat().into(),
         })?;
-        match Expansion::of(bytes.len()).holds(columns.len(), &self.items) {
+        match Expansion::of(bytes.len()).holds(columns.len(), &texts, &self.items) {
             true => Ok(bytes),
             false => Err(Error::parameters(format!(
                 "{} files, folders and links are too many for one catalogue, because it has few \
@@ -342,7 +387,9 @@ impl Catalogue {
     pub fn decode(bytes: &[u8], geometry: &StreamGeometry) -> Result<Self> {
         let stored: Stored = from_bytes(bytes)?;
         let most = Expansion::of(bytes.len());
-        let columns: TextColumns = from_bytes(&unpack(&stored.packed, stored.unpacked, &most)?)?;
+        let columns = unpack(&stored.packed, stored.unpacked, &most)?;
+        most.check(&columns)?;
+        let columns: TextColumns = from_bytes(&columns)?;
         let digests = in_chunks::<DIGEST>(&stored.digests, "digests")?;
         let checksums = in_chunks::<CHECKSUM>(&stored.checksums, "checksums")?;
         let checksums: Vec<u64> =
@@ -354,12 +401,9 @@ impl Catalogue {
                 geometry.data
             )));
         }
-        stored
-            .settings
-            .created
-            .is_normal()
-            .then_some(())
-            .ok_or_else(|| bad("its time is not a valid one"))?;
+        if !stored.settings.created.is_normal() {
+            return Err(bad("its time is not a valid one"));
+        }
         if !label::is_safe(&stored.settings.label) {
             let label = String::from_utf8_lossy(&stored.settings.label);
             return Err(bad(format!("the label {label:?} is not allowed")));
@@ -371,6 +415,16 @@ impl Catalogue {
         for path in starts.iter().chain(mounts).filter(|path| !path.is_empty()) {
             check_path(path)?;
         }
+        if !starts.is_sorted_by(|one, next| one.as_slice() < next.as_slice()) {
+            return Err(bad(format!("its {} protected paths are not in order", starts.len())));
+        }
+        if stored.settings.folders.len() > MOST_FOLDERS {
+            let folders = stored.settings.folders.len();
+            return Err(bad(format!(
+                "it lists {folders} folders for parity; at most {MOST_FOLDERS} are possible"
+            )));
+        }
+        expect_few(&stored.settings.excludes).map_err(bad)?;
         if !columns.attributes.iter().all(Extended::is_possible) {
             return Err(bad("a set of attributes is not allowed"));
         }
@@ -425,11 +479,9 @@ impl TextColumns {
         self.changed_nanoseconds.extend(changed.map(difference));
     }
 
-    fn items(&self, digests: &[FileDigest], most: &Expansion) -> Result<Vec<Item>> {
-        if self.kinds.len() > most.items {
-            return Err(bad("it has more items than a catalogue of its size can have"));
-        }
-        let mut left = UnreadColumns::new(self, digests, most.paths);
+    fn items(mut self, digests: &[FileDigest], most: &Expansion) -> Result<Vec<Item>> {
+        let attributes = std::mem::take(&mut self.attributes).into_iter().map(Arc::new).collect();
+        let mut left = UnreadColumns::new(&self, attributes, digests, most.paths);
         let items: Vec<Item> =
             self.kinds.iter().map(|&kind| left.item(kind)).collect::<Result<_>>()?;
         left.expect_nothing().map(|()| items)
@@ -473,7 +525,12 @@ struct UnreadColumns<'a> {
 }
 
 impl<'a> UnreadColumns<'a> {
-    fn new(columns: &'a TextColumns, digests: &'a [FileDigest], budget: usize) -> Self {
+    fn new(
+        columns: &'a TextColumns,
+        attributes: Vec<Arc<Extended>>,
+        digests: &'a [FileDigest],
+        budget: usize,
+    ) -> Self {
         Self {
             shared: columns.shared.iter(),
             names: &columns.names,
@@ -485,7 +542,7 @@ impl<'a> UnreadColumns<'a> {
             kept: columns.kept.iter(),
             changed_seconds: some_of(&columns.changed_seconds),
             changed_nanoseconds: columns.changed_nanoseconds.iter(),
-            attributes: columns.attributes.iter().cloned().map(Arc::new).collect(),
+            attributes,
             attributes_of: some_of(&columns.attributes_of),
             owners: &columns.owners,
             owner_of: some_of(&columns.owner_of),
@@ -645,6 +702,19 @@ fn take_text<'a>(column: &mut &'a [u8]) -> Result<&'a [u8]> {
     Ok(text)
 }
 
+/// Refuses more patterns of excluded paths than a catalogue may have. Returns the reason in words.
+pub(crate) fn expect_few(excludes: &[String]) -> std::result::Result<(), String> {
+    let bytes = excludes.iter().map(String::len).sum::<usize>();
+    match excludes.len() <= MOST_EXCLUDES && bytes <= MOST_EXCLUDE_BYTES {
+        true => Ok(()),
+        false => Err(format!(
+            "{} patterns of excluded paths have {bytes} bytes; at most {MOST_EXCLUDES} patterns of \
+             {MOST_EXCLUDE_BYTES} bytes are possible",
+            excludes.len()
+        )),
+    }
+}
+
 /// Refuses paths that lead out of the root, or into the folder of parity.
 pub(crate) fn check_path(path: &[u8]) -> Result<()> {
     let is_bad = |part: &[u8]| {
@@ -708,7 +778,7 @@ fn to_bytes(value: &impl Encode<()>) -> Result<Vec<u8>> {
 }
 
 fn from_bytes<'a, T: Decode<'a, ()>>(bytes: &'a [u8]) -> Result<T> {
-    let mut decoder = minicbor::Decoder::new(bytes);
+    let mut decoder = Decoder::new(bytes);
     let value = decoder.decode().map_err(|error| bad(error.to_string()))?;
     match decoder.position() == bytes.len() {
         true => Ok(value),

@@ -5,6 +5,7 @@
 //! memory that the job allows. If it does not, the first pass hashes everything and codes the
 //! columns of the blocks that fit. Further passes read the other columns, each byte once more.
 
+mod closed;
 mod coded;
 mod cost;
 mod destination;
@@ -39,6 +40,7 @@ use crate::stream::{FileStamp, PieceFile, Stream};
 use crate::system::{path_in, whole_bytes};
 use crate::tree::{FoundEntry, FoundKind, Scope, Skipped, Tree, further_names, root_of, threads};
 use crate::trouble;
+pub(crate) use closed::ClosedFiles;
 use coded::{CodedLayer, file_sizes};
 pub use cost::ParityCost;
 pub(crate) use destination::refuse_inside;
@@ -52,8 +54,6 @@ const MOST_MEMORY: u64 = 1 << 30;
 const FILES: usize = 5;
 /// Number of parity files in each folder if there are several folders.
 const FILES_EACH: usize = 2;
-/// Largest number of folders for parity.
-const MOST_FOLDERS: usize = 64;
 
 /// The files to protect, and the settings: those of [`ProtectJob::new`], changed by setters of the
 /// same names.
@@ -247,8 +247,11 @@ pub(crate) fn plan_in(
     walked.expect_usable(&folders)?;
     let old = protected_already((&walked.root, &walked.starts), &folders, job, &label)?;
     let settings = walked.settings(job, &label, &folders);
-    let WalkedFiles { root, scope, tree, .. } = walked;
-    let items = items(&root, &tree.found, |_| None, threads);
+    let WalkedFiles { root, scope, mut tree, .. } = walked;
+    let mut items = items(&root, &tree.found, |_| None, threads);
+    let closed = ClosedFiles::among(&root, items.iter(), threads);
+    items.retain(|item| !closed.has(item));
+    tree.skipped.extend(closed.skipped(&root));
     let stream = stream(&root, &items, job.redundancy)?;
     let access = parity_access(&root, &folders, items.iter().filter_map(Guard::of_item));
     let order = LayerOrder {

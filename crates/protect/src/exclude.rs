@@ -17,7 +17,7 @@ use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use paritas_store::error::{Error, Result};
 
-use crate::catalogue::Settings;
+use crate::catalogue::{Settings, expect_few};
 use crate::system::path_in;
 
 /// Characters with a special meaning in a pattern.
@@ -38,8 +38,14 @@ struct ExcludePattern {
     given: String,
     /// The pattern as the catalogue keeps it.
     stored: String,
+    /// Tells whether it has matched any path, if that is asked for.
+    use_of: Option<PatternUse>,
+}
+
+/// Whether a pattern has matched any path.
+#[derive(Debug)]
+struct PatternUse {
     alone: Gitignore,
-    /// Whether it has matched any path.
     is_used: AtomicBool,
 }
 
@@ -47,9 +53,17 @@ impl Excludes {
     /// Reads patterns that were given for a root, as the one field in `field`.
     ///
     /// # Errors
-    /// If a pattern cannot be read ([`crate::ErrorKind::Parameters`]).
+    /// If a pattern cannot be read, or if there are more than a catalogue keeps
+    /// ([`crate::ErrorKind::Parameters`]).
     pub fn given(root: &Path, patterns: &[String], field: &'static [&'static str]) -> Result<Self> {
-        Self::new(patterns.iter().map(|given| (given.clone(), from_root(root, given))), true, field)
+        let pairs = patterns.iter().map(|given| (given.clone(), from_root(root, given)));
+        let mut excludes = Self::new(pairs, true, field)?;
+        expect_few(&excludes.lines()).map_err(|why| refused(&why, field))?;
+        for pattern in &mut excludes.patterns {
+            let alone = gitignore(&[&pattern.stored]).map_err(|error| refused(&error, field))?;
+            pattern.use_of = Some(PatternUse { alone, is_used: AtomicBool::new(false) });
+        }
+        Ok(excludes)
     }
 
     /// Reads the patterns of a catalogue.
@@ -64,27 +78,18 @@ impl Excludes {
     /// Reads patterns, each as it was given and as it is stored.
     fn new(
         patterns: impl Iterator<Item = (String, String)>,
-        gitignore: bool,
+        follows_gitignore: bool,
         field: &'static [&'static str],
     ) -> Result<Self> {
-        let bad = |error: ignore::Error| {
-            Error::parameters(format!("`{}`: {error}", field.join("`, `"))).naming(field)
+        let pattern = |(given, stored)| ExcludePattern { given, stored, use_of: None };
+        let patterns: Vec<ExcludePattern> = patterns.map(pattern).collect();
+        let line = |one: &ExcludePattern| match follows_gitignore {
+            true => one.stored.clone(),
+            false => of_before(&one.stored),
         };
-        let builder = || {
-            let mut builder = GitignoreBuilder::new("");
-            builder.allow_unclosed_class(false);
-            builder
-        };
-        let (mut all, mut read) = (builder(), Vec::new());
-        for (given, stored) in patterns {
-            let line = if gitignore { stored.clone() } else { of_before(&stored) };
-            let mut alone = builder();
-            alone.add_line(None, &line).map_err(bad)?;
-            all.add_line(None, &line).map_err(bad)?;
-            let alone = alone.build().map_err(bad)?;
-            read.push(ExcludePattern { given, stored, alone, is_used: AtomicBool::new(false) });
-        }
-        Ok(Self { all: all.build().map_err(bad)?, gitignore, patterns: read })
+        let lines: Vec<String> = patterns.iter().map(line).collect();
+        let all = gitignore(&lines).map_err(|error| refused(&error, field))?;
+        Ok(Self { all, gitignore: follows_gitignore, patterns })
     }
 
     /// Whether a path relative to the root is left out.
@@ -93,10 +98,10 @@ impl Excludes {
             return false;
         }
         let path = path_in(Path::new(""), path);
-        for pattern in &self.patterns {
-            if !pattern.is_used.load(Ordering::Relaxed) {
-                let is_used = !matches!(pattern.alone.matched(&path, is_folder), Match::None);
-                pattern.is_used.fetch_or(is_used, Ordering::Relaxed);
+        for PatternUse { alone, is_used } in self.patterns.iter().flat_map(|one| &one.use_of) {
+            if !is_used.load(Ordering::Relaxed) {
+                let is_match = !matches!(alone.matched(&path, is_folder), Match::None);
+                is_used.fetch_or(is_match, Ordering::Relaxed);
             }
         }
         self.all.matched(&path, is_folder).is_ignore()
@@ -119,10 +124,30 @@ impl Excludes {
     }
 
     /// Returns the patterns, as they were given, that did not match any path that was asked for.
+    /// This is not known of the patterns of a catalogue.
     pub fn unmatched(&self) -> Vec<String> {
-        let unused = self.patterns.iter().filter(|one| !one.is_used.load(Ordering::Relaxed));
+        let is_unused = |one: &&ExcludePattern| {
+            one.use_of.as_ref().is_some_and(|use_of| !use_of.is_used.load(Ordering::Relaxed))
+        };
+        let unused = self.patterns.iter().filter(is_unused);
         unused.map(|pattern| pattern.given.clone()).collect()
     }
+}
+
+/// Reads patterns by the rules of gitignore.
+fn gitignore<T: AsRef<str>>(lines: &[T]) -> std::result::Result<Gitignore, ignore::Error> {
+    let mut builder = GitignoreBuilder::new("");
+    builder.allow_unclosed_class(false);
+    for line in lines {
+        builder.add_line(None, line.as_ref())?;
+    }
+    builder.build()
+}
+
+/// Returns the error for patterns that cannot be used, which were given as the one field in
+/// `field`.
+fn refused(why: &dyn std::fmt::Display, field: &'static [&'static str]) -> Error {
+    Error::parameters(format!("`{}`: {why}", field.join("`, `"))).naming(field)
 }
 
 /// Returns a pattern that does not depend on the place of the root.

@@ -669,6 +669,15 @@ fn catalogue(files: &[&ParityFile]) -> Option<(Header, Vec<u8>, Catalogue)> {
     Some((header.clone(), bytes, catalogue))
 }
 
+/// Returns the error of the newest catalogue that is there in full, if it cannot be used.
+fn refused_catalogue(files: &[&ParityFile]) -> Option<Error> {
+    let whole = |layer: &Vec<&ParityFile>| {
+        let bytes = read_catalogue(layer).ok().flatten()?;
+        Some(Catalogue::decode(&bytes, &layer[0].header.geometry))
+    };
+    layers(files).iter().find_map(whole)?.err()
+}
+
 /// Returns the newest catalogue that can be read.
 fn newest(files: &[&ParityFile]) -> Option<(Header, Vec<u8>, Catalogue)> {
     layers(files).iter().find_map(|layer| catalogue(layer))

@@ -15,6 +15,7 @@ mod foretold;
 mod layer;
 mod links;
 mod remember;
+mod room;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::num::NonZeroUsize;
@@ -26,16 +27,16 @@ use paritas_store::setters;
 use paritas_store::shown::shown;
 use paritas_store::staging::StagedFile;
 
+use crate::aside;
 use crate::create::default_memory;
 use crate::evidence::{Evidence, FileState};
 use crate::find::{EntryKind, ProtectedEntry, Protection};
 use crate::restore::{RestoreTree, Restoring, Seen};
 use crate::scan::digest_of;
-use crate::sparse;
 use crate::system::name_bytes;
 use crate::tree::{Skipped, folder_of};
 use crate::verify::{VerifyOptions, VerifyReport, examine, short};
-use paritas_store::place::space::{DiskNeed, NoRoom, Room};
+use paritas_store::place::space::{DiskNeed, NoRoom};
 use paritas_store::state::State;
 
 /// The settings of a repair.
@@ -50,7 +51,7 @@ pub struct RepairJob {
     /// Whether files that were moved go back to where they were.
     pub move_back: bool,
     /// Whether the copies that earlier repairs have kept of replaced files are removed, if
-    /// everything is whole at the end.
+    /// everything is whole at the end. This is refused for a part of a protection.
     pub clean: bool,
     /// Whether the repair writes nothing. The report says what it would write.
     pub dry_run: bool,
@@ -164,8 +165,9 @@ impl RepairReport {
 /// Repairs a protection. `progress` gets the number of bytes as they are read.
 ///
 /// # Errors
-/// If the root does not exist or the target folder cannot be opened ([`ErrorKind::Io`]), or if the
-/// memory is short ([`ErrorKind::Memory`]). Problems with a single file or with parity do not cause
+/// If the root does not exist or the target folder cannot be opened ([`ErrorKind::Io`]), if copies
+/// are to be removed for a part ([`ErrorKind::Parameters`]), or if the memory is short
+/// ([`ErrorKind::Memory`]). Problems with a single file or with parity do not cause
 /// an error; [`RepairReport::failed`] lists them. It also lists all files of a disk that has no
 /// room for them.
 pub fn repair(
@@ -173,17 +175,38 @@ pub fn repair(
     job: &RepairJob,
     progress: Progress<'_>,
 ) -> Result<RepairReport> {
+    expect_no_part(protection, job)?;
     let root = job.to.clone().unwrap_or_else(|| protection.root.clone());
     if !root.exists() {
         return Err(absent(&root));
     }
     let options = VerifyOptions::default().threads(job.threads);
-    let (found, evidence) = examine(protection, &options, progress)?;
-    let mut report = RepairReport::of(found);
-    if evidence.layers.is_empty() && protection.is_part() {
+    let examined = examine(protection, &options, progress)?;
+    if examined.1.layers.is_empty() && protection.is_part() {
         // The part is intact, and the rest was not read.
-        return Ok(report);
+        return Ok(RepairReport::of(examined.0));
     }
+    let target = RestoreTree::open(&root, protection.id.to_string(), job.sync)?;
+    let prepare = |examined| prepare(protection, job, progress, &target, examined);
+    let (mut repair, mut wanted, mut report) = prepare(examined);
+    if repair.make_room(&wanted) {
+        // Blocks were removed that are computed instead.
+        (repair, wanted, report) = prepare(examine(protection, &options, progress)?);
+    }
+    repair.carry_out(&wanted, &mut report)?;
+    Ok(report)
+}
+
+/// Decides what is to be restored, by what a verification has found. Returns the repair, the
+/// entries to restore, and the report of what is found and lost.
+fn prepare<'a>(
+    protection: &'a Protection,
+    job: &'a RepairJob,
+    progress: Progress<'a>,
+    target: &'a RestoreTree,
+    (found, evidence): (VerifyReport, Evidence),
+) -> (RepairRun<'a>, Vec<usize>, RepairReport) {
+    let mut report = RepairReport::of(found);
     let short: Vec<usize> = short(&report.found.layers).collect();
     let wanted = entries_to_restore(protection, job, &evidence);
     let (wanted, lost) = split(protection, &evidence, &short, wanted);
@@ -193,22 +216,38 @@ pub fn repair(
     if is_known && (!lost.is_empty() || lost_parity || protection.may_lack_entries()) {
         report.found.status = State::Lost;
     }
-    let target = RestoreTree::open(&root, protection.id.to_string(), job.sync)?;
     let path_of = |&entry: &usize| target.path_of(&protection.entries[entry].path);
     report.lost = lost.iter().map(path_of).collect();
-    let repair = RepairRun {
+    let mut repair = RepairRun {
         protection,
         job,
         progress,
         evidence,
         short,
         lost,
+        restored_before: HashSet::new(),
         crowded: BTreeMap::new(),
         without_room: Vec::new(),
-        target: &target,
+        target,
     };
-    repair.carry_out(&wanted, &mut report)?;
-    Ok(report)
+    let was_restored = |&number: &usize| repair.was_restored(&protection.entries[number]);
+    let files = wanted.iter().copied().filter(|&number| protection.entries[number].is_file());
+    repair.restored_before = files.filter(was_restored).collect();
+    (repair, wanted, report)
+}
+
+/// Refuses to remove copies for a part: whether everything is whole is known of the root alone.
+fn expect_no_part(protection: &Protection, job: &RepairJob) -> Result<()> {
+    let part = protection.parts().next().filter(|_| job.clean);
+    part.map_or(Ok(()), |part| {
+        let message = format!(
+            "`clean` removes copies once everything is whole, and {} is only a part of {}; give \
+             the latter instead",
+            shown(&part),
+            shown(&protection.root)
+        );
+        Err(Error::parameters(message).naming(&["clean"]))
+    })
 }
 
 /// Returns the error for a folder to restore to that does not exist. Making it could fill the
@@ -325,6 +364,8 @@ struct RepairRun<'a> {
     short: Vec<usize>,
     /// The entries that cannot be restored for that reason.
     lost: Vec<usize>,
+    /// The files that an earlier repair to the same folder has restored.
+    restored_before: HashSet<usize>,
     /// The entries that find no room on their disks.
     crowded: BTreeMap<usize, NoRoom>,
     /// The layers whose parity finds no room on its disk.
@@ -340,10 +381,10 @@ type Parity = BTreeMap<u16, StagedFile>;
 
 impl<'a> RepairRun<'a> {
     /// Restores the wanted entries, or says what would be restored.
-    fn carry_out(self, wanted: &[usize], report: &mut RepairReport) -> Result<()> {
+    fn carry_out(mut self, wanted: &[usize], report: &mut RepairReport) -> Result<()> {
         let target = self.target;
         match self.job.dry_run {
-            true => self.foretell(wanted, report),
+            true => self.foretell(wanted, report)?,
             false => self.run(wanted, report)?,
         }
         report.kept = target.kept();
@@ -390,56 +431,17 @@ impl<'a> RepairRun<'a> {
         if !is_asked || !is_known || !is_done || !self.evidence.states.iter().all(is_whole) {
             return Ok(());
         }
-        for copy in self.evidence.replaced(self.protection) {
-            match std::fs::remove_file(copy) {
+        // Whoever has changed one since the repair began owns it.
+        let is_copy =
+            |path: &&PathBuf| path.symlink_metadata().is_ok_and(|it| aside::is_copy(path, &it));
+        for copy in self.evidence.replaced(self.protection).filter(is_copy) {
+            let path = self.target.relative(copy).unwrap_or_default();
+            match self.target.remove(&path) {
                 Ok(()) => report.cleaned.push(copy.clone()),
-                Err(error) => report.fail(copy.clone(), &Error::io("removing", copy, &error)),
+                Err(error) => report.fail(copy.clone(), &error),
             }
         }
         Ok(())
-    }
-
-    /// Notes what is not written for lack of room: on each disk by itself, the files, if it has no
-    /// room for all that is to be restored there; the layers whose parity has no room; and the
-    /// files that have no room to be copied back.
-    fn expect_space(&mut self, wanted: &[usize], report: &mut RepairReport) -> Result<()> {
-        let mut room = Room::default();
-        let needs =
-            |&number: &usize| (self.target.path_of(self.path_at(number)), self.room_of(number));
-        let needs: Vec<(PathBuf, u64)> = wanted.iter().map(needs).collect();
-        let refused = room.take(&needs).into_iter();
-        self.crowded = refused.map(|(at, no_room)| (wanted[at], no_room)).collect();
-        let protection = self.protection;
-        for (number, layer) in protection.layers.iter().enumerate() {
-            let need = |index| {
-                let path = protection.place_of(layer, index);
-                (path, layer.header.file_length(index))
-            };
-            let needs: Vec<(PathBuf, u64)> = self.broken(number).into_iter().map(need).collect();
-            if let Err(refused) = room.take_all(&needs) {
-                self.note_parity(number, no_room(&refused), report)?;
-                self.without_room.push(number);
-            }
-        }
-        let (numbers, needs): (Vec<usize>, Vec<_>) = self.copies_back().into_iter().unzip();
-        let refused = room.take(&needs).into_iter();
-        self.crowded.extend(refused.map(|(at, no_room)| (numbers[at], no_room)));
-        Ok(())
-    }
-
-    /// Returns the number of bytes that an entry takes on its disk. Blocks of zeros take nothing,
-    /// nor does a further name of a file.
-    fn room_of(&self, number: usize) -> u64 {
-        let EntryKind::File { layer, piece, size, .. } = self.protection.entries[number].kind
-        else {
-            return 0;
-        };
-        if self.other_name(number).is_some() {
-            return 0;
-        }
-        let start = self.evidence.layers[layer].stream.pieces()[piece].start;
-        let layer = &self.protection.layers[layer];
-        sparse::room(start..start + size, &layer.header.geometry, &layer.checksums)
     }
 
     /// Removes the files that an earlier repair of this protection left. They are kept if this
@@ -457,11 +459,15 @@ impl<'a> RepairRun<'a> {
             let changed = self.evidence.states.iter().filter(is_left).map(|(number, _)| number);
             let needed = self.sources_of(changed);
             let leftovers = self.evidence.leftovers(self.protection);
-            leftovers.filter(|path| !needed.contains(*path)).for_each(|path| {
-                let _ = std::fs::remove_file(path);
-            });
+            leftovers.filter(|path| !needed.contains(*path)).for_each(|path| self.remove(path));
             return;
         }
+        self.leftovers_in_target(wanted).iter().for_each(|path| self.remove(path));
+    }
+
+    /// Returns what killed repairs to another folder have left there, in the folders that get
+    /// something.
+    fn leftovers_in_target(&self, wanted: &[usize]) -> Vec<PathBuf> {
         // Hard links are made with their files, whether they are wanted or not.
         let is_written = |(number, entry): &(usize, &ProtectedEntry)| {
             let is_link = matches!(entry.kind, EntryKind::HardLink { .. });
@@ -469,8 +475,14 @@ impl<'a> RepairRun<'a> {
         };
         let written = self.protection.entries.iter().enumerate().filter(is_written);
         let folders = written.map(|(_, entry)| folder_of(&entry.path));
-        for folder in folders.collect::<BTreeSet<&[u8]>>() {
-            self.target.remove_leftovers(folder);
+        let folders = folders.collect::<BTreeSet<&[u8]>>().into_iter();
+        folders.flat_map(|folder| self.target.leftovers_in(folder)).collect()
+    }
+
+    /// Removes something that a killed repair has left. If the system refuses, it stays.
+    fn remove(&self, leftover: &Path) {
+        if let Some(path) = self.target.relative(leftover) {
+            let _ = self.target.remove(&path);
         }
     }
 
@@ -515,19 +527,24 @@ impl<'a> RepairRun<'a> {
             let entry = &self.protection.entries[number];
             let EntryKind::File { size, .. } = entry.kind else { continue };
             let path = self.path_at(number);
-            if self.was_restored(entry) {
+            if self.restored_before.contains(&number) {
                 self.note(Ok(()), path, report)?;
                 continue;
             }
             if let Some(refused) = self.crowded.get(&number) {
-                self.note(Err(no_room(refused)), path, report)?;
+                self.note(Err(self.no_room(refused)), path, report)?;
                 continue;
             }
             if let Some(name) = self.other_name(number) {
                 self.note(self.link_to(name, number), path, report)?;
                 continue;
             }
-            match self.target.begin(path, size, self.seen(number)) {
+            let resumed = self.resumed(number).and_then(|left| {
+                self.target.resume(path, name_bytes(left.file_name()?), self.seen(number))
+            });
+            let begun =
+                resumed.map_or_else(|| self.target.begin(path, size, self.seen(number)), Ok);
+            match begun {
                 Ok(restoring) => _ = files.insert(number, restoring),
                 Err(error) => self.note(Err(error), path, report)?,
             }
@@ -641,15 +658,6 @@ impl<'a> RepairRun<'a> {
         }
         Ok(())
     }
-}
-
-/// Returns the error for a disk that has too little room.
-fn no_room(NoRoom { path, needed, left }: &NoRoom) -> Error {
-    Error::failed(format!(
-        "the repair writes before it removes anything, and the disk of {} has room for {left} \
-         of the {needed} bytes that would be restored there",
-        shown(&path)
-    ))
 }
 
 /// Returns an error that concerns one file or one layer, so that the repair can go on.

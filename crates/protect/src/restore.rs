@@ -13,9 +13,9 @@ use crate::digest::{FileDigest, digest_of_open};
 use crate::find::ProtectedEntry;
 use crate::sparse::copy_bytes;
 use crate::stream::open;
-use crate::system::{owned_name, path_in};
+use crate::system::{owned_name, path_bytes, path_in};
 use crate::times::has_time_now;
-use crate::tree::{above, folder_of, is_temporary, temporary_name};
+use crate::tree::{FoundEntry, FoundKind, above, folder_of, is_temporary, joined, temporary_name};
 #[cfg(doc)]
 use paritas_store::error::ErrorKind;
 use paritas_store::error::{Error, Result};
@@ -122,6 +122,11 @@ impl RestoreTree {
         path_in(&self.root, path)
     }
 
+    /// Returns the path of something in the tree, relative to its root.
+    pub fn relative(&self, path: &Path) -> Option<Vec<u8>> {
+        path.strip_prefix(&self.root).ok().map(path_bytes)
+    }
+
     fn failed<'a>(
         &'a self,
         doing: &'a str,
@@ -144,21 +149,23 @@ impl RestoreTree {
     }
 
     /// Expects that nothing is in the way at a path. A folder may take the place of a folder, and a
-    /// file or a link that of a file or a link.
+    /// file or a link that of a file or a link that was `seen`.
     ///
     /// # Errors
-    /// As the restoring itself ([`ErrorKind::Io`]).
-    pub fn expect_way(&self, path: &[u8], is_folder: bool) -> Result<()> {
+    /// As the restoring itself ([`ErrorKind::Io`], [`ErrorKind::Busy`]).
+    pub fn expect_way(&self, path: &[u8], is_folder: bool, seen: Option<Seen>) -> Result<()> {
         let kind = |path: &[u8]| {
             let found = std::fs::symlink_metadata(self.path_of(path));
             found.ok().map(|found| found.file_type())
         };
-        let is_free = kind(path).is_none_or(|kind| match is_folder {
+        let found = kind(path);
+        let is_free = found.is_none_or(|kind| match is_folder {
             true => kind.is_dir(),
             false => kind.is_file() || kind.is_symlink(),
         });
         match is_free && above(path).all(|path| kind(path).is_none_or(|kind| kind.is_dir())) {
-            true => Ok(()),
+            true if is_folder || found.is_none() || seen.is_some() => Ok(()),
+            true => Err(has_other_content(&self.path_of(path))),
             false => Err(self.in_the_way(path)),
         }
     }
@@ -174,6 +181,25 @@ impl RestoreTree {
         self.note_name(&restoring.path);
         set_length(&file, size).map_err(|error| restoring.failed(error))?;
         Ok(restoring)
+    }
+
+    /// Goes on with what a killed repair has left under the name `temporary`: a whole file that
+    /// lacks its attributes or its name. Returns `None` if it cannot be written, or if it is also
+    /// somebody's file under another name. It stays if it does not get its name.
+    pub fn resume(
+        &self,
+        path: &[u8],
+        temporary: &[u8],
+        seen: Option<Seen>,
+    ) -> Option<Restoring<'_>> {
+        let (folder, _) = self.folder.parent(path, false).ok()?;
+        folder.file(temporary).ok()?;
+        let found = FoundEntry::at(&self.root, &joined(folder_of(path), temporary))?;
+        if !matches!(found.kind, FoundKind::File { links: None, .. }) {
+            return None;
+        }
+        let (path, temporary) = (path.to_vec(), temporary.to_vec());
+        Some(Restoring { target: self, path, temporary, seen, stays: true })
     }
 
     fn temporary(&self) -> Result<Vec<u8>> {
@@ -340,10 +366,7 @@ impl RestoreTree {
             Ok(()) => Ok(()),
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(failed(error)),
             Err(_) if is_special() => Err(self.in_the_way(path)),
-            Err(_) => Err(stays(
-                &place,
-                "is there and has other content than the protected one, so it stays",
-            )),
+            Err(_) => Err(has_other_content(&place)),
         }
     }
 
@@ -448,18 +471,20 @@ impl RestoreTree {
         Ok(())
     }
 
-    /// Removes from a folder what an earlier repair of the same protection left when it was killed.
-    pub fn remove_leftovers(&self, folder: &[u8]) {
-        let folder = self.inner(folder);
-        let Ok(folder) = folder else { return };
-        let names = folder.names().unwrap_or_default();
-        for name in names.iter().filter(|name| is_temporary(name, &self.id)) {
-            let _ = folder.remove(name);
-        }
+    /// Returns what earlier repairs of the same protection left in a folder when they were killed.
+    pub fn leftovers_in(&self, folder: &[u8]) -> Vec<PathBuf> {
+        let names = self.inner(folder).and_then(|inner| inner.names()).unwrap_or_default();
+        let names = names.iter().filter(|name| is_temporary(name, &self.id));
+        names.map(|name| self.path_of(&joined(folder, name))).collect()
     }
 }
 
 impl Restoring<'_> {
+    /// Whether all of its bytes are there, because an earlier repair has written them.
+    pub fn is_resumed(&self) -> bool {
+        self.stays
+    }
+
     pub fn failed(&self, error: io::Error) -> Error {
         Error::io("restoring", &self.target.path_of(&self.path), &error)
     }
@@ -581,6 +606,12 @@ fn hide(file: &File) -> io::Result<()> {
         Some(now) => set_mode(file, now & !READABLE),
         None => Ok(()),
     }
+}
+
+/// Returns the error for something at `place` that was not there when the protected files were
+/// looked at, or that is in another folder.
+fn has_other_content(place: &Path) -> Error {
+    stays(place, "is there and has other content than the protected one, so it stays")
 }
 
 /// Returns the error for something at `place` that a restored file may not replace.

@@ -19,8 +19,8 @@ use crate::evidence::{Evidence, FileState, LayerEvidence};
 use crate::find::{EntryKind, Layer, ProtectedEntry, Protection};
 use crate::format::{after_zeros, block_checksum, checksum_of_zeros};
 use crate::stream::{Patch, PieceFile, Stream, open};
-use crate::system::path_in;
-use crate::tree::{FoundKind, Links, Tree, map_in_threads};
+use crate::system::{name_bytes, path_in};
+use crate::tree::{FoundKind, Links, Tree, map_in_threads, name_of};
 
 /// Number of bytes that are read at once.
 const STEP: usize = 1 << 20;
@@ -74,7 +74,8 @@ pub(crate) fn find_moved(protection: &Protection, evidence: &mut Evidence, threa
     find_moved_folders(protection, evidence);
 }
 
-/// Treats a missing hard link as moved if its file has moved, and has one more new name.
+/// Treats a missing hard link as moved if its file, which may have moved as well, has one more new
+/// name.
 fn find_moved_links(protection: &Protection, evidence: &mut Evidence) {
     let places = evidence.states.iter().filter_map(|(&number, state)| match state {
         FileState::Moved(to) => Some((number, to.clone())),
@@ -90,17 +91,36 @@ fn find_moved_links(protection: &Protection, evidence: &mut Evidence) {
             names.entry(id).or_default().push_back(path);
         }
     }
+    let links_of = |file: usize, evidence: &Evidence| match places.get(&file) {
+        Some(place) => evidence.tree.links_at(&protection.root, place),
+        None if is_in_place(file, evidence) => match evidence.tree.of(file)?.kind {
+            FoundKind::File { links, .. } => links,
+            _ => None,
+        },
+        None => None,
+    };
     for (number, entry) in protection.entries.iter().enumerate() {
         let EntryKind::HardLink { target } = &entry.kind else { continue };
-        let file = protection.entry_at(target).and_then(|file| places.get(&file));
-        if let Some(file) = file
-            && evidence.states.get(&number) == Some(&FileState::Missing)
-            && let Some(id) = evidence.tree.links_at(&protection.root, file)
-            && let Some(name) = names.get_mut(&id).and_then(VecDeque::pop_front)
+        if evidence.states.get(&number) == Some(&FileState::Missing)
+            && let Some(id) = protection.entry_at(target).and_then(|it| links_of(it, evidence))
+            && let Some(names) = names.get_mut(&id)
+            && let Some(name) = take_alike(names, name_of(&entry.path))
         {
             evidence.states.insert(number, FileState::Moved(name));
         }
     }
+}
+
+/// Whether a file is where it was, with its bytes.
+fn is_in_place(file: usize, evidence: &Evidence) -> bool {
+    matches!(evidence.states.get(&file), None | Some(FileState::Touched))
+}
+
+/// Takes the first path with this last name, or else the first one.
+fn take_alike(paths: &mut VecDeque<PathBuf>, name: &[u8]) -> Option<PathBuf> {
+    let is_alike = |path: &PathBuf| path.file_name().is_some_and(|it| name_bytes(it) == name);
+    let alike = paths.iter().position(is_alike);
+    paths.remove(alike.unwrap_or(0))
 }
 
 /// Treats a missing folder as moved if everything that was in it is in one other folder now.

@@ -1,6 +1,6 @@
 //! Files with holes: zeros that take no room on the disk.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, IoSlice};
 use std::ops::Range;
 
@@ -56,6 +56,19 @@ pub(crate) fn copy_bytes(from: &File, to: &File, size: u64) -> io::Result<()> {
         write(to, bytes, at)?;
     }
     Ok(())
+}
+
+/// Returns the number of bytes that become free on a disk if a file there is removed.
+#[cfg(unix)]
+pub(crate) fn taken(file: &Metadata) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    // Whatever the file system allocates, these blocks have 512 bytes.
+    if file.nlink() > 1 { 0 } else { file.blocks() * 512 }
+}
+
+#[cfg(not(unix))]
+pub(crate) fn taken(file: &Metadata) -> u64 {
+    file.len()
 }
 
 /// Returns the number of bytes that a file takes on its disk, if the blocks of its zeros are holes.

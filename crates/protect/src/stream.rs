@@ -9,7 +9,7 @@
 //! A [`StreamReading`] is about a range of columns of the blocks: all of them, if the memory
 //! suffices.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::{File, Metadata};
 use std::io::{self, IoSliceMut};
 use std::ops::Range;
@@ -199,6 +199,32 @@ impl Stream {
         let patches = before_end.take_while(move |(at, patch)| *at + patch.length > *start);
         let patched = patches.map(|(_, patch)| &patch.path);
         source.iter().map(|source| &source.path).chain(patched)
+    }
+
+    /// Returns the files from which any bytes are read.
+    pub fn sources(&self) -> impl Iterator<Item = &PathBuf> {
+        let sources = self.pieces.iter().filter_map(|piece| piece.source.as_ref());
+        sources.map(|source| &source.path).chain(self.patches.values().map(|patch| &patch.path))
+    }
+
+    /// Returns the blocks with bytes that are read from any of these files.
+    pub fn blocks_from(
+        &self,
+        geometry: &StreamGeometry,
+        files: &HashSet<&PathBuf>,
+    ) -> BTreeSet<u64> {
+        let is_from = |piece: &&StreamPiece| {
+            piece.length > 0
+                && piece.source.as_ref().is_some_and(|source| files.contains(&source.path))
+        };
+        let pieces = self.pieces.iter().filter(is_from);
+        let pieces = pieces.map(|piece| (piece.start, piece.length));
+        let patches = self.patches.iter().filter(|(_, patch)| files.contains(&patch.path));
+        let patches = patches.map(|(&start, patch)| (start, patch.length));
+        let blocks = |(start, length): (u64, u64)| {
+            start / geometry.block..=(start + length - 1) / geometry.block
+        };
+        pieces.chain(patches).flat_map(blocks).collect()
     }
 
     /// Takes the bytes at `start` from another place.

@@ -1,7 +1,7 @@
 //! The contents of a tree of folders: names, kinds, sizes, times. Links are not followed.
 
 use std::cmp::Ordering as Order;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, FileType, Metadata};
 use std::io::{self, Read};
 use std::num::NonZeroUsize;
@@ -452,6 +452,9 @@ struct ListedFolder {
 struct TreeWalk<'a> {
     root: &'a Path,
     scope: &'a Scope,
+    /// The folders that the walk begins with. One of them may lie in another one, and is looked
+    /// through once.
+    begun: HashSet<Vec<u8>>,
     queue: Mutex<FolderQueue>,
     changed: Condvar,
     /// Number of threads that wait for folders.
@@ -468,9 +471,10 @@ impl<'a> TreeWalk<'a> {
     fn new(root: &'a Path, scope: &'a Scope, folders: Vec<Vec<u8>>) -> Self {
         let begin =
             |path: Vec<u8>| ListedFolder { on: FileSystem::of(&path_in(root, &path)), path };
+        let begun = folders.iter().cloned().collect();
         let folders = folders.into_iter().map(begin).collect();
         let queue = Mutex::new(FolderQueue { folders, busy: 0 });
-        Self { root, scope, queue, changed: Condvar::new(), waiting: AtomicUsize::new(0) }
+        Self { root, scope, begun, queue, changed: Condvar::new(), waiting: AtomicUsize::new(0) }
     }
 
     fn work(&self) -> Tree {
@@ -576,7 +580,9 @@ impl<'a> TreeWalk<'a> {
                 if kind == FoundKind::Folder {
                     let on = folder.on.and_then(|above| above.of_entry(entry, &metadata));
                     let found = ListedFolder { path: path.clone(), on };
-                    inner.extend(self.is_looked_into(&found, folder, tree).then_some(found));
+                    let is_new = !self.begun.contains(&path);
+                    let is_wanted = self.is_looked_into(&found, folder, tree) && is_new;
+                    inner.extend(is_wanted.then_some(found));
                 }
                 tree.found.push(FoundEntry::new(path, &metadata, kind));
             }

@@ -376,7 +376,7 @@ impl<'p> Changes<'p> {
         };
         changes.keep_in_place(protection, tree, job, &mut items)?;
         changes.keep_moved(protection, job, &mut items);
-        changes.leave_closed(protection, &mut items)?;
+        changes.leave_closed(protection, &mut items, job.threads)?;
         changes.note_new(protection, &items);
         changes.note_gone(protection, &items);
         changes.items = items;

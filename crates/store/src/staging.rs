@@ -36,6 +36,9 @@ pub enum Replace {
     Never,
     /// The new one takes its place.
     Always,
+    /// The new one takes its place. If another file of the set cannot get its name, the old one
+    /// comes back.
+    Together,
     /// A judge decides, once the new one is complete and its folder is locked.
     Judged(Arc<dyn Judge>),
 }
@@ -160,6 +163,8 @@ pub struct StagedFile {
     access: Access,
     /// How it has got its name, once it has.
     published: Option<Published>,
+    /// Another name of the file that had its name, until all files of the set have theirs.
+    replaced: Option<PathBuf>,
 }
 
 /// How a file has got its name.
@@ -220,7 +225,8 @@ impl StagedFile {
     ) -> Result<Self> {
         let (file, temporary) = make(&new)?;
         let NewFile { target, replace, access } = new;
-        let pending = Self { file, temporary, target, replace, access, published: None };
+        let (published, replaced) = (None, None);
+        let pending = Self { file, temporary, target, replace, access, published, replaced };
         let begun = pending.with_file(|file| access.begin(file));
         begun.map_err(|error| Error::io("creating", &pending.target, &error))?;
         Ok(pending)
@@ -295,9 +301,12 @@ impl StagedFile {
     /// Returns what was moved aside for it.
     fn publish(&mut self) -> Result<Option<MovedAside>> {
         self.name()?;
+        let is_kept = matches!(self.replace, Replace::Together) && self.keep_replaced()?;
         let ruling = match &self.replace {
             Replace::Never => Ruling::Stays,
             Replace::Always => Ruling::Replaced,
+            Replace::Together if is_kept => Ruling::Replaced,
+            Replace::Together => Ruling::Stays,
             Replace::Judged(judge) => judge.judge(&self.target)?,
         };
         let replaces = ruling == Ruling::Replaced;
@@ -314,6 +323,39 @@ impl StagedFile {
             Ruling::Moved(moved) => Some(moved),
             _ => None,
         })
+    }
+
+    /// Gives one more name to the file that has the final name, so that it can come back. Where a
+    /// file cannot have two names, it is renamed. Returns whether anything has the final name.
+    fn keep_replaced(&mut self) -> Result<bool> {
+        match fs::symlink_metadata(&self.target) {
+            Err(_) => return Ok(false),
+            // It is in the way.
+            Ok(found) if found.is_dir() => return Ok(true),
+            Ok(_) => {}
+        }
+        let random = random()?;
+        let name = finished_name(&self.target);
+        let kept = in_short(|most| {
+            let aside = self.target.with_file_name(names::old(name, random, most));
+            let linked = fs::hard_link(&self.target, &aside);
+            linked.or_else(|_| rename_new(&self.target, &aside)).map(|()| aside)
+        });
+        self.replaced =
+            Some(kept.map_err(|error| Error::io("setting aside", &self.target, &error))?);
+        Ok(true)
+    }
+
+    /// Takes the final name back, or gives it back to the file that had it.
+    fn undo(&self) {
+        if self.published == Some(Published::New) {
+            let _ = fs::remove_file(&self.target);
+        }
+        if let Some(replaced) = &self.replaced {
+            let _ = rename_over(replaced, &self.target);
+            // If both are names of one file, the system renames nothing.
+            let _ = fs::remove_file(replaced);
+        }
     }
 
     /// Expects that the file under the final name has the same bytes as this one.
@@ -374,7 +416,7 @@ fn under_temporary_name<T>(
 }
 
 /// Gives all new files their names. On an error everything is as before, except for files that had
-/// already been replaced or moved aside.
+/// already been replaced for good ([`Replace::Always`]) or moved aside.
 ///
 /// # Errors
 /// As [`commit_over`].
@@ -412,7 +454,8 @@ pub fn commit_over<E: From<Error>>(
     let mut set_aside = Vec::new();
     let published = set_aside_all(&old, &mut set_aside).and_then(|()| publish(&mut files, sync));
     committed.moved_aside = published.inspect_err(|_| undo(&files, &set_aside))?;
-    for (_, aside) in &set_aside {
+    let replaced = files.iter().filter_map(|file| file.replaced.as_ref());
+    for aside in set_aside.iter().map(|(_, aside)| aside).chain(replaced) {
         let _ = fs::remove_file(aside);
     }
     if sync && !set_aside.is_empty() {
@@ -457,9 +500,7 @@ fn finished_name(path: &Path) -> &OsStr {
 }
 
 fn undo(files: &[StagedFile], set_aside: &[(PathBuf, PathBuf)]) {
-    for file in files.iter().filter(|file| file.published == Some(Published::New)) {
-        let _ = fs::remove_file(&file.target);
-    }
+    files.iter().for_each(StagedFile::undo);
     for (path, aside) in set_aside {
         let _ = rename_new(aside, path);
     }
@@ -596,6 +637,28 @@ mod tests {
         commit(vec![pending(&old, Replace::Always)], true).unwrap();
         assert_eq!(fs::read(&old).unwrap(), b"new");
         assert_eq!(count(&directory), 1);
+    }
+
+    /// What is replaced together comes back if one of the new files cannot get its name.
+    #[test]
+    fn what_is_replaced_together_comes_back() {
+        let (directory, old, new) = directory();
+        let taken = directory.path().join("taken");
+        fs::create_dir(&taken).unwrap();
+        let files = |paths: &[&PathBuf]| {
+            paths.iter().map(|path| pending(path, Replace::Together)).collect::<Vec<_>>()
+        };
+        commit(files(&[&old, &new, &taken]), true).unwrap_err();
+        assert_eq!(
+            (fs::read(&old).unwrap(), new.exists(), count(&directory)),
+            (b"old".into(), false, 2)
+        );
+        commit(files(&[&old, &new]), true).unwrap();
+        assert_eq!(
+            (fs::read(&old).unwrap(), fs::read(&new).unwrap()),
+            (b"new".into(), b"new".into())
+        );
+        assert_eq!(count(&directory), 3);
     }
 
     /// Another process has found the complete file under its temporary name, and named it.

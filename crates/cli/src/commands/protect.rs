@@ -48,7 +48,8 @@ fn protect(args: &Protect, output: &Output) -> Outcome {
     cost(&plan, args).iter().for_each(|note| output.warn(note));
     warn_of_unmatched(&plan, output);
     if args.dry_run {
-        dry_run::report(&plan, args, start.elapsed().as_secs_f64(), output)?;
+        let cost = dry_run::report(&plan, args, start.elapsed().as_secs_f64(), output)?;
+        dry_run::expect_room(&cost)?;
         return expect_all_protected(&plan.skipped);
     }
     let progress = output.progress(Some(plan.bytes_to_read));
@@ -66,13 +67,13 @@ fn protect(args: &Protect, output: &Output) -> Outcome {
     expect_all_protected(&report.skipped)
 }
 
-/// Refuses a plan without files: perhaps a disk is not mounted.
+/// Refuses a plan without files: perhaps none can be read, or a disk is not mounted.
 fn expect_files(plan: &ProtectPlan) -> Result<(), Failure> {
     match plan.files {
-        0 => Err(Failure::arguments(format!(
+        0 => expect_all_protected(&plan.skipped).and(Err(Failure::arguments(format!(
             "{} has no files to protect; if it is on a disk, that may not be mounted",
             shown(&plan.root)
-        ))),
+        )))),
         _ => Ok(()),
     }
 }

@@ -54,7 +54,7 @@ fn refused(bytes: &[u8], geometry: &StreamGeometry, why: &str) {
 #[test]
 fn what_contradicts_itself_is_refused() {
     type Change = fn(&mut Catalogue);
-    let changes: [(&str, Change); 23] = [
+    let changes: [(&str, Change); 28] = [
         ("the label", |it| it.settings.label = b"../../x".to_vec().into()),
         ("the label", |it| it.settings.label = b"/etc/cron.d/x".to_vec().into()),
         ("the label", |it| it.settings.label = b".hidden".to_vec().into()),
@@ -67,6 +67,15 @@ fn what_contradicts_itself_is_refused() {
         ("not allowed", |it| it.items[1].path = b"a/b/".to_vec()),
         ("not allowed", |it| it.items[0].path = b"".to_vec()),
         ("not allowed", |it| it.settings.starts.push(b"..".to_vec().into())),
+        ("2 protected paths are not in order", |it| {
+            it.settings.starts = vec![b"b".to_vec().into(), b"a".to_vec().into()];
+        }),
+        ("40000 protected paths are not in order", |it| {
+            it.settings.starts = vec![Vec::new().into(); 40_000];
+        }),
+        ("10001 patterns", |it| it.settings.excludes = vec!["a".to_owned(); 10_001]),
+        ("have 1048577 bytes", |it| it.settings.excludes = vec!["a".repeat((1 << 20) + 1)]),
+        ("lists 65 folders", |it| it.settings.folders = vec![b"/a".to_vec().into(); 65]),
         ("not in order", |it| it.items[1].path = b"a".to_vec()),
         ("not in order", |it| it.items.swap(0, 6)),
         ("out of range", |it| it.items[1].mode = 0o10000),
@@ -154,6 +163,32 @@ fn forged_columns_are_refused() {
         }
     });
     refused(&bomb, &geometry, "longer than a catalogue of its size");
+    // Values that no item has, each of which would take far more memory than its bytes.
+    // A map of one attribute, with an empty value.
+    let set: Extended = from_bytes(b"\xa1\x45user.\x40").unwrap();
+    refused(
+        &forged(|columns, _| columns.attributes = vec![set.clone(); 1 << 20]),
+        &geometry,
+        "column 11 has 1048576 values for 7 items",
+    );
+    refused(
+        &forged(|columns, _| columns.changed_seconds = vec![None; 1 << 20]),
+        &geometry,
+        "column 9 has 1048576 values for 7 items",
+    );
+    refused(
+        &forged(|columns, _| columns.attributes = vec![Extended::default()]),
+        &geometry,
+        "a set of attributes is empty",
+    );
+    refused(
+        &forged(|columns, _| {
+            columns.kinds = vec![4; 300_000];
+            columns.attributes = vec![set.clone(); 300_000];
+        }),
+        &geometry,
+        "300000 extended attributes",
+    );
     // More items, and longer columns, than so few bytes should have.
     let gaps = |count| {
         forged(|columns, _| {

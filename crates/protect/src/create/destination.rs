@@ -9,8 +9,8 @@ use paritas_store::place::folder::Folder;
 use paritas_store::place::system::set_owner;
 use paritas_store::shown::shown;
 
-use super::{LayerOrder, MOST_FOLDERS, ProtectJob};
-use crate::catalogue::FOLDER;
+use super::{LayerOrder, ProtectJob};
+use crate::catalogue::{FOLDER, MOST_FOLDERS};
 use crate::find::{Protection, expect_read, folder_in, in_folders};
 use crate::label;
 use crate::system::{path_bytes, path_in};

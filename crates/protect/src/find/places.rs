@@ -38,7 +38,8 @@ use super::files::{holds_named, named_files_in, parity_files_in};
 use super::given::{GivenPath, is_folder};
 use super::meaning::{Candidate, claim, claim_new_place};
 use super::{
-    Protection, assemble, chosen_folders, folder_in, group, newest, stated_folders, stated_root,
+    Protection, assemble, chosen_folders, folder_in, group, newest, refused_catalogue,
+    stated_folders, stated_root,
 };
 use crate::catalogue::{Catalogue, FOLDER, Settings};
 use crate::format::{Header, Id};
@@ -298,6 +299,10 @@ impl ParityPlaces {
         let given = self.given.iter().map(|given| given.target.clone());
         if let Some(error) = given.chain(self.named()).find_map(refused) {
             return error;
+        }
+        let files = self.parity_files().unwrap_or_default();
+        if let Some(error) = group(&files).values().find_map(|files| refused_catalogue(files)) {
+            return Error::not_recognised(format!("{paths}: {error}"));
         }
         match self.has_parity() {
             false => Error::not_recognised(format!(

@@ -6,7 +6,7 @@ use paritas_store::error::{Error, Result};
 use paritas_store::place::system::FileSystem;
 use paritas_store::shown::shown;
 
-use super::{RepairReport, RepairRun, no_room};
+use super::{RepairReport, RepairRun};
 use crate::evidence::FileState;
 use crate::find::{EntryKind, ProtectedEntry};
 use crate::restore::MoveSource;
@@ -15,7 +15,7 @@ use crate::tree::name_of;
 /// Something that goes back to where it was.
 pub(super) struct Return<'r> {
     /// The number of the entry.
-    number: usize,
+    pub number: usize,
     entry: &'r ProtectedEntry,
     /// The path at which it is.
     pub from: PathBuf,
@@ -80,7 +80,7 @@ impl<'a> RepairRun<'a> {
             let relative = self.protection.relative(&back.from).unwrap_or_default();
             let path = &back.entry.path;
             let moved = match self.crowded.get(&back.number) {
-                Some(refused) => Err(no_room(refused)),
+                Some(refused) => Err(self.no_room(refused)),
                 None if back.is_alike => self.target.rename_alike(name_of(&relative), path),
                 None => self.take_back(back.entry, &relative),
             };

@@ -140,7 +140,7 @@ impl<'a> RepairRun<'a> {
         let EntryKind::File { layer, piece, size, .. } = self.protection.entries[entry].kind else {
             return Ok(());
         };
-        if layer != number || size == 0 {
+        if layer != number || size == 0 || restoring.is_resumed() {
             return Ok(());
         }
         let evidence = &self.evidence.layers[number];

@@ -101,17 +101,24 @@ impl RepairRun<'_> {
         match &entry.kind {
             _ if self.was_restored(entry) => Ok(()),
             EntryKind::Symlink { target } => self.target.symlink(entry, target, self.seen(number)),
-            EntryKind::HardLink { target } if is_missing(target) => Err(Error::failed(format!(
-                "{} is another name of {}, which could not be restored",
-                shown(&self.target.path_of(&entry.path)),
-                shown(&self.target.path_of(target))
-            ))),
+            EntryKind::HardLink { target } if is_missing(target) => {
+                Err(self.without_file(number, target))
+            }
             EntryKind::HardLink { target } => {
                 let file = self.place_of(target);
                 self.target.hard_link(&file, &entry.path, self.seen(number))
             }
             EntryKind::File { .. } | EntryKind::Folder => Ok(()),
         }
+    }
+
+    /// Returns the error for a hard link to the file `target` that is not restored.
+    pub(super) fn without_file(&self, link: usize, target: &[u8]) -> Error {
+        Error::failed(format!(
+            "{} is another name of {}, which could not be restored",
+            shown(&self.target.path_of(&self.protection.entries[link].path)),
+            shown(&self.target.path_of(target))
+        ))
     }
 
     /// Returns the path in the tree at which a protected file is: another one if it was moved, and

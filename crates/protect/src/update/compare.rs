@@ -1,15 +1,16 @@
 //! What has become of each protected file, by comparing it with what is there.
 
 use std::collections::HashSet;
+use std::num::NonZeroUsize;
 
 use paritas_store::error::Result;
 
 use super::{Changes, UpdateJob, before, content, has_bytes, kept_entry, moved};
 use crate::catalogue::{Item, ItemKind};
+use crate::create::ClosedFiles;
 use crate::find::Protection;
-use crate::parity::refusal;
 use crate::system::path_in;
-use crate::tree::{Skipped, Tree, threads};
+use crate::tree::{Tree, threads};
 use crate::trouble;
 
 impl Changes<'_> {
@@ -58,26 +59,16 @@ impl Changes<'_> {
         &mut self,
         protection: &Protection,
         items: &mut Vec<Item>,
+        most: Option<NonZeroUsize>,
     ) -> Result<()> {
-        let mut closed = HashSet::new();
-        for item in items.iter() {
-            let is_new = matches!(item.kind, ItemKind::File { size, .. } if size > 0)
-                && protection.entry_at(&item.path).is_none();
-            let path = path_in(&protection.root, &item.path);
-            if is_new && let Some(error) = refusal(&path) {
-                closed.insert(item.path.clone());
-                self.closed.push(Skipped { path, reason: error.to_string() });
-            }
-        }
-        let is_closed = |item: &Item| match &item.kind {
-            ItemKind::HardLink { target } => closed.contains(target),
-            _ => closed.contains(&item.path),
-        };
-        let is_known = |item: &&Item| protection.entry_at(&item.path).is_some();
-        if let Some(known) = items.iter().filter(|item| is_closed(item)).find(is_known) {
+        let is_new = |item: &&Item| protection.entry_at(&item.path).is_none();
+        let closed =
+            ClosedFiles::among(&protection.root, items.iter().filter(is_new), threads(most));
+        if let Some(known) = items.iter().find(|item| closed.has(item) && !is_new(item)) {
             return Err(trouble::unreadable(&path_in(&protection.root, &known.path)));
         }
-        items.retain(|item| !is_closed(item));
+        items.retain(|item| !closed.has(item));
+        self.closed = closed.skipped(&protection.root);
         Ok(())
     }
 

@@ -94,14 +94,84 @@ fn each_disk_has_its_own_room() {
     let damaged = fs::read(root.join("small")).unwrap();
     // A flipped byte may count as a change: the system has noted that the file was written.
     let all = || RepairJob::default().restore_changed(true);
+    let foretold = repaired(&parity, all().dry_run(true));
     let report = repaired(&parity, all());
     assert_eq!(report.restored, [big.join("film")]);
     assert_eq!(report.failed.len(), 1, "{report:?}");
+    assert_eq!(
+        (foretold.restored, foretold.failed),
+        (report.restored.clone(), report.failed.clone())
+    );
+    assert_eq!(foretold.disks.iter().map(|disk| disk.bytes).sum::<u64>(), 3_600_000);
     assert!(report.failed[0].reason.contains("of the 600000 bytes"), "{report:?}");
     assert!(fs::read(root.join("small")).unwrap() == damaged);
     fs::remove_file(root.join("small")).unwrap();
     assert_eq!(repaired(&parity, RepairJob::default()).restored, [root.join("small")]);
     assert_same(&snapshot(&root), &before, "repairing");
+}
+
+/// What a killed repair has left does not fill the disk for ever: it goes if nothing is read from
+/// it or the parity can replace it, and becomes the file if it is whole.
+#[test]
+fn leftovers_give_up_their_room() {
+    let (root, parity) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let Some(_disk) = Disk::in_memory(root.path(), "10m") else { return skip("a disk in memory") };
+    let (file, bytes) = (root.path().join("film"), Chance::new(11).bytes(6_000_000));
+    write(&file, &bytes, 0o640, 1);
+    let job = job(root.path()).parity_dirs(vec![parity.path().to_owned()]);
+    make(&job.clone().redundancy("110%".parse().unwrap()));
+    let before = snapshot(root.path());
+    let id = only(parity.path()).id().to_string();
+    let left = root.path().join(format!(".paritas-{}-0123456789abcdef.tmp", &id[..8]));
+    let noise = Chance::new(12).bytes(5_500_000);
+    for rest in [&noise[..], &bytes[..5_500_000], &bytes] {
+        fs::remove_file(&file).unwrap();
+        fs::write(&left, rest).unwrap();
+        fs::File::options().write(true).open(&left).unwrap().set_len(6_000_000).unwrap();
+        let foretold = repaired(parity.path(), RepairJob::default().dry_run(true));
+        let report = repaired(parity.path(), RepairJob::default());
+        assert!(report.failed.is_empty() && !left.exists(), "{report:?}");
+        assert_eq!((foretold.failed.len(), &foretold.restored), (0, &report.restored));
+        assert_eq!(report.restored, [file.as_path()]);
+        assert_same(&snapshot(root.path()), &before, "repairing");
+    }
+    // With less parity, the bytes that were written are needed, and the message names their file.
+    make(&job.redundancy("10%".parse().unwrap()).force(true));
+    fs::remove_file(&file).unwrap();
+    fs::write(&left, &bytes[..5_600_000]).unwrap();
+    let report = repaired(parity.path(), RepairJob::default());
+    assert!(report.restored.is_empty() && left.exists(), "{report:?}");
+    let named = format!("a killed repair has left {}", left.display());
+    assert!(report.failed[0].reason.contains(&named), "{report:?}");
+}
+
+/// What a first repair to a folder has restored there takes no room in a second one, and what a
+/// killed one has left there goes.
+#[test]
+fn restored_files_take_no_room_again() {
+    let (root, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let Some(_disk) = Disk::in_memory(to.path(), "1m") else { return skip("a disk in memory") };
+    let names = ["a", "b"].map(|name| root.path().join(name));
+    for (number, path) in (0..).zip(&names) {
+        write(path, &Chance::new(13 + number).bytes(400_000), 0o644, 1);
+    }
+    make(&job(root.path()).redundancy("200%".parse().unwrap()));
+    let before = snapshot(root.path());
+    names.iter().for_each(|path| fs::remove_file(path).unwrap());
+    let id = only(root.path()).id().to_string();
+    let left = to.path().join(format!(".paritas-{}-0123456789abcdef.tmp", &id[..8]));
+    let job = RepairJob::default().to(to.path().to_owned());
+    for lost in [None, Some("b")] {
+        if let Some(name) = lost {
+            fs::rename(to.path().join(name), &left).unwrap();
+        }
+        let foretold = repaired(root.path(), job.clone().dry_run(true));
+        let report = repaired(root.path(), job.clone());
+        assert_eq!((report.restored.len(), report.failed.len()), (2, 0), "{report:?}");
+        let needed: u64 = foretold.disks.iter().map(|disk| disk.bytes).sum();
+        assert_eq!(needed, if lost.is_some() { 400_000 } else { 800_000 });
+        assert_same(&snapshot(to.path()), &before, "restoring elsewhere");
+    }
 }
 
 /// A file with holes takes as little room as it did, and its zeros are not written.
@@ -179,7 +249,7 @@ fn moving_back_from_another_disk_takes_room() {
     fs::write(&filling, Chance::new(10).bytes(700_000)).unwrap();
     let job = RepairJob::default().move_back(true);
     let report = repaired(parity.path(), job.clone().dry_run(true));
-    assert_eq!(report.moved_back, [(there.clone(), file.clone())]);
+    assert_eq!((report.moved_back.len(), report.failed.len()), (0, 1), "{report:?}");
     let disks: Vec<_> = report.disks.iter().map(|disk| (&*disk.folder, disk.bytes)).collect();
     assert_eq!(disks, [(root.path(), 600_000)]);
     let report = repaired(parity.path(), job.clone());

@@ -347,7 +347,7 @@ pub fn export(job: &ExportJob, object: &Object, progress: Progress<'_>) -> Resul
     };
     let (fragments, others) = (paths(&plan.files), paths(&plan.others));
     refuse_existing(job, fragments.iter().chain(&others))?;
-    let replace = if job.force { Replace::Always } else { Replace::Never };
+    let replace = if job.force { Replace::Together } else { Replace::Never };
     let source = Attributes { mode: object.mode(), ..Attributes::default() };
     let access = Access::of_shards(&source);
     let new = |paths: &[PathBuf]| NewFile::all(paths.iter().cloned(), &replace, access);

@@ -203,6 +203,25 @@ fn what_klauspost_wrote_comes_back() {
     klauspost("even", 400, 4, 2).expect_round_trip();
 }
 
+/// Fragments that an export replaces come back if it fails, and its own go.
+#[test]
+fn a_failed_export_changes_nothing() {
+    let set = klauspost("even", 400, 4, 2);
+    let (shards, to) = (set.recover(&[]), tempfile::tempdir().unwrap());
+    let place = |number: usize| to.path().join(&set.fragments[number].0);
+    fs::write(place(0), "old").unwrap();
+    fs::create_dir(place(5)).unwrap();
+    let object = &scan(&[shards.path().to_owned()]).objects[0];
+    let job = ExportJob::new(set.format, to.path()).hints(set.hints.clone()).force(true);
+    export(&job, object, &|_| {}).unwrap_err();
+    assert_eq!(fs::read(place(0)).unwrap(), b"old");
+    assert_eq!(fs::read_dir(to.path()).unwrap().count(), 2);
+    fs::remove_dir(place(5)).unwrap();
+    assert_eq!(export(&job, object, &|_| {}).unwrap().len(), 6);
+    assert!(fs::read(place(0)).unwrap() == set.fragments[0].1);
+    assert_eq!(fs::read_dir(to.path()).unwrap().count(), 6);
+}
+
 #[test]
 fn cells_of_hdfs_come_back() {
     for length in [1, 7, 8, 9, 16, 24, 25, 47, 48, 100] {

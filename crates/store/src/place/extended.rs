@@ -125,6 +125,11 @@ impl Extended {
         self.0.is_empty()
     }
 
+    /// Returns the number of lists and attributes.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// Whether every name and size is one that [`Extended::recorded`] returns.
     pub fn is_possible(&self) -> bool {
         let bytes = self.0.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>();

@@ -80,6 +80,14 @@ impl Room {
         refused
     }
 
+    /// Counts `bytes` on the disk of an existing path as free, because a file there will be removed.
+    pub fn give(&mut self, path: &Path, bytes: u64) {
+        if let Some((device, free)) = free_bytes(path) {
+            let left = self.left.entry(device).or_insert(free);
+            *left = left.saturating_add(bytes);
+        }
+    }
+
     /// Takes room for all of these files or for none.
     ///
     /// # Errors
@@ -162,6 +170,8 @@ mod tests {
         assert_eq!(room.take(&files), [(0, refused.clone()), (1, refused)].into());
         room.take_all(&files[..1]).unwrap();
         assert_eq!(room.take_all(&files[1..]).unwrap_err().left, 0);
+        room.give(folder.path(), 1);
+        room.take_all(&files[1..]).unwrap();
     }
 
     /// Kernel file systems report 0 blocks, which does not mean that they are full.

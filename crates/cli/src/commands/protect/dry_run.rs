@@ -1,6 +1,6 @@
 //! `paritas protect --dry-run`: what would be written, and how much it takes.
 
-use paritas_protect::{ParityCost, ProtectPlan, StreamGeometry};
+use paritas_protect::{DiskNeed, ParityCost, ProtectPlan, StreamGeometry};
 use paritas_report::protections::{ChangesFields, ProtectLine};
 
 use super::line;
@@ -9,16 +9,16 @@ use crate::commands::protections::{
     add_disks, add_lines, below, disk_entries, layer_entry, share, skipped_entries,
 };
 use crate::commands::shards::file_entries;
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
 use crate::output::{self, Output, counted, shown};
 
-/// Reports a plan for files that are not protected yet.
+/// Reports a plan for files that are not protected yet. Returns what it takes.
 pub fn report(
     plan: &ProtectPlan,
     args: &Protect,
     seconds: f64,
     output: &Output,
-) -> Result<(), Failure> {
+) -> Result<ParityCost, Failure> {
     let cost = plan.cost()?;
     let files: Vec<_> = plan.protected_files().collect();
     let line = ProtectLine {
@@ -42,7 +42,22 @@ pub fn report(
         add_lines(&mut text, &skipped, args.verbose);
         text
     });
-    Ok(())
+    Ok(cost)
+}
+
+/// Fails as the command would without `--dry-run`, if a disk has too little room.
+pub fn expect_room(cost: &ParityCost) -> Result<(), Failure> {
+    let is_full = |disk: &&DiskNeed| disk.free.is_some_and(|free| free < disk.bytes);
+    let Some(DiskNeed { folder, bytes, free, .. }) = cost.disks.iter().find(is_full) else {
+        return Ok(());
+    };
+    let message = format!(
+        "the parity in {} takes {}, and its disk has room for {}",
+        shown(folder),
+        output::bytes(*bytes),
+        output::bytes(free.unwrap_or(0))
+    );
+    Err(Failure { exit: Exit::Io, message })
 }
 
 /// Adds to a line what a plan would read and write.

@@ -112,6 +112,7 @@ fn foretell(
             Err(Failure { exit: Exit::Repairable, message })
         }
         None => {
+            cost.map_or(Ok(()), |(_, cost)| dry_run::expect_room(&cost))?;
             expect_all_seen(&plan.held)?;
             expect_all_protected(&plan.skipped)
         }

@@ -198,3 +198,39 @@ fn bad_entries_without_protection_are_skipped() {
     assert!(!unread("deep/hidden") && unread("deep/empty"), "{verify}");
     forbid(&yard.photo("deep"), 0o755);
 }
+
+/// Files that cannot be opened take no parity, and no update makes all parity anew because of them.
+/// A dry run ends as the command does.
+#[test]
+fn closed_files_take_no_parity() {
+    let yard = Yard::new();
+    for number in 0..200 {
+        let path = yard.photo(&format!("small {number:03}"));
+        fs::write(&path, vec![number; 1_000]).unwrap();
+        if number % 8 == 0 {
+            fs::set_permissions(&path, Permissions::from_mode(0)).unwrap();
+        }
+    }
+    let protect = |more: &[&str]| {
+        run_as_user(args!["protect", yard.root(), "--no-sync"; more]).expect(exit::IO)
+    };
+    let dry = protect(&["--dry-run", "--json"]).result();
+    let real = protect(&["--json"]).result();
+    for field in ["files", "parity_blocks", "stored_bytes", "skipped"] {
+        assert_eq!(dry[field], real[field], "{field}");
+    }
+    assert_eq!((&dry["files"], dry["skipped"].as_array().unwrap().len()), (&json!(181), 25));
+    let blocks = real["parity_blocks"].as_u64().unwrap();
+    let info = run(args!["info", yard.root()]).expect(exit::DONE).text();
+    assert!(info.contains(&format!("any {blocks} of")), "{info}");
+    let parity = snapshot(&yard.photo(".paritas"));
+    for more in [&["--update", "--dry-run"][..], &["--update"]] {
+        let update = protect(more);
+        assert!(update.text().contains("nothing has changed"), "{update}");
+    }
+    assert!(snapshot(&yard.photo(".paritas")) == parity);
+    // If nothing can be read, that is what is wrong.
+    let closed = yard.photo("small 000");
+    let refused = run_as_user(args!["protect", closed, "--dry-run"]).expect(exit::IO);
+    assert!(refused.stderr.contains("small 000 is not protected: Permission"), "{refused}");
+}

@@ -30,6 +30,20 @@ fn no_room() {
     assert!(snapshot(&yard.root()) == whole);
 }
 
+/// A dry run ends as the command does if there is no room for the parity.
+#[test]
+fn no_room_is_foretold() {
+    let yard = Yard::new();
+    // Holes take no room, but their parity does.
+    File::create(yard.photo("image")).unwrap().set_len(8 << 40).unwrap();
+    for more in [&["--dry-run"][..], &[]] {
+        let arguments = args!["protect", yard.root(), "--redundancy", "100%"; more];
+        let protect = run(arguments).expect(exit::IO);
+        assert!(protect.stderr.contains("its disk has room for"), "{protect}");
+        assert!(!yard.photo(".paritas").exists(), "{protect}");
+    }
+}
+
 /// Returns the program, run by a user who may have only one thread.
 fn with_one_thread(arguments: &[OsString]) -> Command {
     let mut command = Command::new("prlimit");

@@ -36,6 +36,35 @@ fn copies_stay_until_the_root_is_whole() {
     assert_eq!((report.restored.len(), report.cleaned.len()), (1, 1), "{report:?}");
 }
 
+/// A copy that its owner has changed since the repair began is theirs.
+#[test]
+fn changed_copies_stay() {
+    let root = scene(67);
+    for name in ["one/3", "one/4"] {
+        flip(&root.path().join(name), 9);
+    }
+    let kept = mend(root.path()).kept;
+    assert_eq!(kept.len(), 2);
+    let (own, other) = (&kept[0].1, &kept[1].1);
+    let edit = || fs::write(own, "edited").unwrap();
+    let report = repaired_amid(root.path(), RepairJob::default().clean(true), edit);
+    assert_eq!(report.cleaned, std::slice::from_ref(other));
+    assert_eq!(fs::read(own).unwrap(), b"edited");
+}
+
+/// For a part it is not known whether everything is whole, so no copies are removed.
+#[test]
+fn copies_are_not_removed_for_a_part() {
+    let root = scene(68);
+    flip(&root.path().join("one/3"), 9);
+    let kept = mend(root.path()).kept;
+    let part = only(&root.path().join("one"));
+    let error = repair(&part, &RepairJob::default().clean(true), &|_| {}).unwrap_err();
+    assert_eq!((error.kind(), error.fields()), (ErrorKind::Parameters, &["clean"][..]));
+    let place = format!("one is only a part of {}", root.path().canonicalize().unwrap().display());
+    assert!(error.to_string().contains(&place) && kept[0].1.exists(), "{error}");
+}
+
 /// The copies beside a single protected file are listed and removed like those in a folder.
 #[test]
 fn copies_beside_a_single_file_are_found() {

@@ -55,6 +55,37 @@ fn own_files_stay_where_links_were() {
     assert_eq!(fs::read(&name).unwrap(), b"own");
 }
 
+/// A dry run foretells what is kept in another folder, and the links that miss their file there.
+#[test]
+fn a_dry_run_fails_as_the_repair_does() {
+    let (root, to) = (scene(69), tempfile::tempdir().unwrap());
+    let [file, name, own] = ["one/1", "one/name", "two/2"].map(|name| root.path().join(name));
+    fs::hard_link(&file, &name).unwrap();
+    symlink("1", root.path().join("one/link")).unwrap();
+    make(&job(root.path()).redundancy("100%".parse().unwrap()).force(true));
+    for path in [&file, &name, &own, &root.path().join("one/link")] {
+        fs::remove_file(path).unwrap();
+    }
+    fs::create_dir(to.path().join("one")).unwrap();
+    for name in ["one/1", "one/link"] {
+        fs::write(to.path().join(name), "own").unwrap();
+    }
+    for job in [RepairJob::default().to(to.path().to_owned()), RepairJob::default()] {
+        let foretold = repaired(root.path(), job.clone().dry_run(true));
+        let report = repaired(root.path(), job.clone());
+        let sorted = |mut paths: Vec<PathBuf>| {
+            paths.sort();
+            paths
+        };
+        let failed = |report: &RepairReport| {
+            sorted(report.failed.iter().map(|one| one.path.clone()).collect())
+        };
+        assert_eq!(failed(&foretold), failed(&report), "{foretold:?} {report:?}");
+        assert_eq!(failed(&report).len(), if job.to.is_some() { 3 } else { 0 });
+        assert_eq!(sorted(foretold.restored), sorted(report.restored));
+    }
+}
+
 /// Parity that is written anew is of the bytes that were protected, or is not written.
 #[test]
 fn parity_is_not_made_of_changed_bytes() {
@@ -584,6 +615,31 @@ fn moved_files_keep_their_links() {
     let inode = |name: &str| fs::metadata(at(name)).unwrap().ino();
     assert_eq!(inode("one/again"), inode("two/elsewhere"));
     assert_eq!(check(root.path()).status, State::Intact);
+}
+
+/// A renamed folder has moved also if a name in it is a hard link to a file that stayed.
+#[test]
+fn folders_move_with_links_to_what_stays() {
+    let root = scene(70);
+    let at = |path: &str| root.path().join(path);
+    for name in ["two/name", "two/other"] {
+        fs::hard_link(at("one/3"), at(name)).unwrap();
+    }
+    make(&job(root.path()).force(true));
+    let before = snapshot(root.path());
+    fs::rename(at("two"), at("three")).unwrap();
+    fs::hard_link(at("one/3"), at("a name before")).unwrap();
+    let report = check(root.path());
+    assert_eq!(report.count(|state| *state == FileState::Missing), 0, "{report:?}");
+    let folder = report.findings.iter().find(|finding| finding.name == Path::new("two")).unwrap();
+    assert_eq!(folder.state, FileState::Moved(at("three")));
+    assert!(mend(root.path()).restored.is_empty() && !at("two").exists());
+    let report = repaired(root.path(), RepairJob::default().move_back(true));
+    assert!(report.failed.is_empty(), "{report:?}");
+    fs::remove_file(at("a name before")).unwrap();
+    fs::remove_dir(at("three")).unwrap();
+    assert_same(&snapshot(root.path()), &before, "moving back");
+    assert_eq!(fs::metadata(at("two/name")).unwrap().nlink(), 3);
 }
 
 /// A renamed folder has moved with all that is in it, also with what has no bytes.

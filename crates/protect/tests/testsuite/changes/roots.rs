@@ -50,6 +50,25 @@ fn patterns_leave_files_out() {
     assert!(report.status == State::Intact && report.new.is_empty(), "{report:?}");
 }
 
+/// A path that is given although it lies in another one is protected once, even if a pattern would
+/// leave it out there.
+#[test]
+fn paths_may_lie_in_each_other() {
+    let root = tempfile::tempdir().unwrap();
+    fs::create_dir_all(root.path().join("a/b/c")).unwrap();
+    for name in ["a/1", "a/b/2", "a/b/c/3", "d"] {
+        write(&root.path().join(name), name.as_bytes(), 0o644, 1);
+    }
+    let paths = ["d", "a/b/c", "a/b", "a/1", "a"].map(|name| root.path().join(name)).to_vec();
+    for excludes in [&[][..], &["b".to_owned()]] {
+        let given = ProtectJob::new(paths.clone()).excludes(excludes.to_vec());
+        let report = make(&given.sync(false).force(true));
+        assert_eq!(report.files, 4);
+        let found = check(root.path());
+        assert_eq!((found.status, found.new.len()), (State::Intact, 0));
+    }
+}
+
 /// Several paths have the deepest folder of all as their root, and nothing else in it counts.
 #[test]
 fn several_paths_have_one_root() {

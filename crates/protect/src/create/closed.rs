@@ -1,0 +1,46 @@
+//! Files that this process cannot open. They are left out before the blocks are chosen, so that no
+//! place in the stream is taken for them, and no parity for such a place.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use crate::catalogue::{Item, ItemKind};
+use crate::parity::refusal;
+use crate::system::path_in;
+use crate::tree::{Skipped, map_in_threads};
+
+/// The files among some items that cannot be opened, each with the reason.
+#[derive(Debug, Default)]
+pub(crate) struct ClosedFiles(HashMap<Vec<u8>, String>);
+
+impl ClosedFiles {
+    /// Tries to open the files among `items` that have bytes.
+    pub fn among<'i>(
+        root: &Path,
+        items: impl Iterator<Item = &'i Item> + Send,
+        threads: usize,
+    ) -> Self {
+        let has_bytes = |item: &&Item| matches!(item.kind, ItemKind::File { size, .. } if size > 0);
+        let closed = map_in_threads(threads, items.filter(has_bytes), |item| {
+            refusal(&path_in(root, &item.path)).map(|why| (item.path.clone(), why.to_string()))
+        });
+        Self(closed.into_iter().flatten().collect())
+    }
+
+    /// Whether an item is such a file, or a hard link to one.
+    pub fn has(&self, item: &Item) -> bool {
+        match &item.kind {
+            ItemKind::HardLink { target } => self.0.contains_key(target),
+            _ => self.0.contains_key(&item.path),
+        }
+    }
+
+    /// Returns the files in the order of their paths, for reports.
+    pub fn skipped(self, root: &Path) -> Vec<Skipped> {
+        let skipped =
+            |(path, reason): (Vec<u8>, String)| Skipped { path: path_in(root, &path), reason };
+        let mut all: Vec<Skipped> = self.0.into_iter().map(skipped).collect();
+        all.sort_unstable_by(|one, other| one.path.cmp(&other.path));
+        all
+    }
+}
