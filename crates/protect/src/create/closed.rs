@@ -4,6 +4,8 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use paritas_store::place::system::may_read;
+
 use crate::catalogue::{Item, ItemKind};
 use crate::parity::refusal;
 use crate::system::path_in;
@@ -14,7 +16,8 @@ use crate::tree::{Skipped, map_in_threads};
 pub(crate) struct ClosedFiles(HashMap<Vec<u8>, String>);
 
 impl ClosedFiles {
-    /// Tries to open the files among `items` that have bytes.
+    /// Looks at the files among `items` that have bytes. Opens those that the system does not call
+    /// readable, because it may know too little of them.
     pub fn among<'i>(
         root: &Path,
         items: impl Iterator<Item = &'i Item> + Send,
@@ -22,7 +25,9 @@ impl ClosedFiles {
     ) -> Self {
         let has_bytes = |item: &&Item| matches!(item.kind, ItemKind::File { size, .. } if size > 0);
         let closed = map_in_threads(threads, items.filter(has_bytes), |item| {
-            refusal(&path_in(root, &item.path)).map(|why| (item.path.clone(), why.to_string()))
+            let path = path_in(root, &item.path);
+            let why = if may_read(&path) { None } else { refusal(&path) };
+            why.map(|why| (item.path.clone(), why.to_string()))
         });
         Self(closed.into_iter().flatten().collect())
     }

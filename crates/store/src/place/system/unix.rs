@@ -9,7 +9,7 @@ use std::os::unix::fs::{
 };
 use std::path::Path;
 
-use rustix::fs::{CWD, OFlags, RenameFlags, renameat_with};
+use rustix::fs::{Access, AtFlags, CWD, OFlags, RenameFlags, accessat, renameat_with};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit, setrlimit};
 
@@ -208,6 +208,12 @@ pub fn rename_over(from: &Path, to: &Path) -> io::Result<()> {
 pub fn sync_directory(directory: &Path) -> io::Result<bool> {
     let opened = File::open(directory)?;
     refusal(opened.sync_all())
+}
+
+/// Whether the system says that this process may read a file, without opening it. If it does not
+/// say so, opening the file tells.
+pub fn may_read(path: &Path) -> bool {
+    accessat(CWD, path, Access::READ_OK, AtFlags::EACCESS).is_ok()
 }
 
 /// Opens a file for reading.

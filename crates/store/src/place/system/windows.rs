@@ -133,6 +133,11 @@ pub fn sync_directory(_directory: &Path) -> io::Result<bool> {
     Ok(false)
 }
 
+/// Whether the system says that this process may read a file, without opening it.
+pub fn may_read(_path: &Path) -> bool {
+    false
+}
+
 /// Opens a file for reading.
 pub fn open_to_read(path: &Path) -> io::Result<File> {
     File::open(path)
