@@ -9,6 +9,7 @@ mod given;
 mod meaning;
 mod part;
 mod places;
+mod unfinished;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
@@ -19,6 +20,7 @@ use std::path::{Path, PathBuf};
 use paritas_store::error::ErrorKind;
 use paritas_store::error::{Error, Result};
 use paritas_store::place::attributes::Timestamp;
+use paritas_store::place::lock::is_held;
 use paritas_store::shown::{counted, shown};
 use paritas_store::staging::{commit_over, has_temporary_name};
 
@@ -345,7 +347,9 @@ impl Protection {
         let still_left = || {
             let now = in_folders(&folders)?.into_iter().filter(|one| one.id == self.id);
             let is_here = |path: &PathBuf| folders.iter().any(|one| path.parent() == Some(one));
-            Ok(now.flat_map(|now| now.left).filter(is_here).collect())
+            let left: Vec<PathBuf> = now.flat_map(|now| now.left).filter(is_here).collect();
+            // A process that still writes them is about to publish them.
+            Ok(if left.iter().any(|path| is_held(path)) { Vec::new() } else { left })
         };
         let _ = commit_over::<Error>(&folders, still_left, Vec::new(), false);
     }

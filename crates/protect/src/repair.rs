@@ -51,7 +51,8 @@ pub struct RepairJob {
     /// Whether files that were moved go back to where they were.
     pub move_back: bool,
     /// Whether the copies that earlier repairs have kept of replaced files are removed, if
-    /// everything is whole at the end. This is refused for a part of a protection.
+    /// everything is whole at the end, and unfinished files beside the parity
+    /// ([`Protection::unfinished`]). This is refused for a part of a protection.
     pub clean: bool,
     /// Whether the repair writes nothing. The report says what it would write.
     pub dry_run: bool,
@@ -115,7 +116,8 @@ pub struct RepairReport {
     pub disks: Vec<DiskNeed>,
     /// What was replaced: the path that it had, and the one that it has now.
     pub kept: Vec<(PathBuf, PathBuf)>,
-    /// Copies of what earlier repairs have replaced, which were removed ([`RepairJob::clean`]).
+    /// Copies of what earlier repairs have replaced, and unfinished files beside the parity, which
+    /// were removed ([`RepairJob::clean`]).
     pub cleaned: Vec<PathBuf>,
     /// Kinds of attributes that a file system did not take over, such as `modes`.
     pub not_kept: Vec<&'static str>,
@@ -414,7 +416,19 @@ impl<'a> RepairRun<'a> {
         self.finish_folders(&new)?;
         self.remove_leftovers(wanted, report);
         self.remember(report);
+        self.clean_parity(report);
         self.clean(report)
+    }
+
+    /// Removes the unfinished files beside the parity, if this is wanted.
+    fn clean_parity(&self, report: &mut RepairReport) {
+        if !self.job.clean || self.job.to.is_some() {
+            return;
+        }
+        match self.protection.remove_unfinished() {
+            Ok(removed) => report.cleaned.extend(removed),
+            Err(error) => report.warn(vec![error.to_string()]),
+        }
     }
 
     /// Removes the copies of what earlier repairs have replaced, if this is wanted and everything

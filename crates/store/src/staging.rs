@@ -18,7 +18,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::object::names;
 use crate::place::attributes::Access;
-use crate::place::lock::FolderLocks;
+use crate::place::lock::{FolderLocks, hold};
 use crate::place::names::in_short;
 use crate::place::open_files::OpenFiles;
 use crate::place::positional;
@@ -214,7 +214,11 @@ impl StagedFile {
     pub fn create(file: NewFile) -> Result<Self> {
         Self::begin(file, |file| match without_name(file) {
             Some(unnamed) => Ok((FileHandle::Open(unnamed), None)),
-            None => create_named(file).map(|(named, path)| (FileHandle::Open(named), Some(path))),
+            None => {
+                let (named, path) = create_named(file)?;
+                hold(&named);
+                Ok((FileHandle::Open(named), Some(path)))
+            }
         })
     }
 
@@ -558,6 +562,11 @@ pub fn sync_directories_of<'a>(files: impl Iterator<Item = &'a Path>) -> Result<
         }
     }
     Ok(refused)
+}
+
+/// Returns the final name of a file that has a temporary one, as [`has_temporary_name`] says.
+pub fn final_name(temporary: &Path) -> Option<&OsStr> {
+    names::of_temporary(temporary.file_name()?)
 }
 
 /// Whether a file has a temporary name, because it is still being written, or because the process

@@ -276,7 +276,8 @@ pub struct Repair {
     /// that `encode --force` had replaced (--fewest-reads does not find out whether it is). With
     /// --object, only files of that object are removed. No other command may be writing there.
     /// Beside protected files, these are the copies that earlier repairs kept of what they
-    /// replaced; they are removed once everything is whole. Give the root, not a part of it.
+    /// replaced, which are removed once everything is whole, and unfinished files of parity. Give
+    /// the root, not a part of it.
     #[arg(long)]
     pub clean: bool,
     /// Move shards so that more folders may be lost together.

@@ -102,6 +102,20 @@ pub fn warn_of_absent(protection: &Protection, output: &Output) {
     }
 }
 
+/// Warns of what a killed command was still writing beside the parity.
+pub fn warn_of_unfinished(protection: &Protection, output: &Output) {
+    let unfinished = protection.unfinished();
+    let Some(folder) = unfinished.first().and_then(|path| path.parent()) else { return };
+    let them = if unfinished.len() == 1 { "it" } else { "them" };
+    output.warn(&format!(
+        "{}: {} of parity in {}: the command that wrote {them} was interrupted; {} removes {them}",
+        title(protection),
+        counted(unfinished.len() as u64, "unfinished file"),
+        shown(folder),
+        command("repair --clean", protection)
+    ));
+}
+
 /// Warns if more memory is asked for than this process may use.
 pub fn warn_of_memory(memory: Memory, output: &Output) {
     if let (Some(asked), Some(usable)) = (memory.memory, usable())

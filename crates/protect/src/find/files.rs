@@ -49,7 +49,7 @@ fn is_named(path: &Path) -> bool {
 
 /// Returns the paths of the files in a folder, in order. Pipes and devices are left out, because
 /// opening one may have side effects.
-fn files_in(folder: &Path) -> Result<Vec<PathBuf>> {
+pub(super) fn files_in(folder: &Path) -> Result<Vec<PathBuf>> {
     let failed = |error| Error::io("reading the folder", folder, &error);
     let mut paths = Vec::new();
     for entry in fs::read_dir(folder).map_err(failed)? {

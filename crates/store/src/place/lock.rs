@@ -4,14 +4,19 @@
 //! The lock is the system's advisory one on the folder itself: it leaves no file behind, and is
 //! gone with its process. On a file system without locks, nothing is held. Then only the renamings,
 //! which never replace a file, keep processes apart.
+//!
+//! A file that has a temporary name while it is written is locked, too, so that nobody takes it for
+//! what a killed process has left.
 
 use std::fs::{self, File, TryLockError};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 use crate::place::identity::Inode;
+use crate::place::system::open_to_read;
 use crate::shown::shown;
 
 /// Time to wait for another process. Naming files takes milliseconds, syncing a folder on a
@@ -55,6 +60,23 @@ impl FolderLocks {
     }
 }
 
+/// Marks a file that is being written as held by this process, until it is closed. On a file system
+/// without locks, nothing is marked; nor on Windows, where nobody else could use the file then.
+pub fn hold(file: &File) {
+    if cfg!(unix) {
+        let _ = file.try_lock();
+    }
+}
+
+/// Whether a process holds a file, as [`hold`] says. A file that this process may not open counts
+/// as held.
+pub fn is_held(path: &Path) -> bool {
+    match open_to_read(path).map(|file| file.try_lock()) {
+        Ok(locked) => matches!(locked, Err(TryLockError::WouldBlock)),
+        Err(error) => error.kind() != io::ErrorKind::NotFound,
+    }
+}
+
 /// Locks a folder where that is possible.
 fn lock(folder: &Path, deadline: Instant) -> Result<Option<File>> {
     let Ok(file) = File::open(folder) else { return Ok(None) };
@@ -80,6 +102,19 @@ fn busy(folder: &Path) -> Error {
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_are_held_while_they_are_open() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        assert!(!is_held(&path));
+        let file = File::create(&path).unwrap();
+        assert!(!is_held(&path));
+        hold(&file);
+        assert!(is_held(&path) && is_held(&path));
+        drop(file);
+        assert!(!is_held(&path));
+    }
     use crate::error::ErrorKind;
     use std::sync::atomic::{AtomicUsize, Ordering};
 

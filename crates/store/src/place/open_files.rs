@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use crate::place::lock::hold;
 use crate::place::positional::read_at;
 use crate::place::system::{is_scarcity, open};
 
@@ -77,7 +78,12 @@ impl OpenFiles {
             }
             let opened = open(path, OpenOptions::new().read(true).write(self.writable));
             let error = match opened {
-                Ok(file) => return Ok(state.add(number, file)),
+                Ok(file) => {
+                    if self.writable {
+                        hold(&file);
+                    }
+                    return Ok(state.add(number, file));
+                }
                 Err(error) => error,
             };
             if !is_scarcity(&error) || state.open.is_empty() {

@@ -16,7 +16,7 @@ use crate::args::protect::Protect;
 use crate::commands::Outcome;
 use crate::commands::many::Worst;
 use crate::commands::protections::{
-    self, add_lines, below, skipped_entries, title, warn_of_absent,
+    self, add_lines, below, skipped_entries, title, warn_of_absent, warn_of_unfinished,
 };
 use crate::commands::shards::file_entries;
 use crate::exit::{Exit, Failure, with_flags};
@@ -47,6 +47,7 @@ pub fn run(args: &Protect, output: &Output) -> Outcome {
 
 fn one(protection: &Protection, args: &Protect, output: &Output) -> Outcome {
     warn_of_absent(protection, output);
+    warn_of_unfinished(protection, output);
     let job = UpdateJob::default()
         .checksum(args.checksum)
         .most_changed(args.most_changed)

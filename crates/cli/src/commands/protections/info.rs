@@ -11,6 +11,7 @@ use crate::output::{self, Output, counted, shown, time_entry, time_text};
 
 /// Reports one protection.
 pub fn run(protection: &Protection, output: &Output) {
+    super::warn_of_unfinished(protection, output);
     // If the tree cannot be searched, no copies are listed.
     let replaced = protection.replaced().unwrap_or_default();
     output.result(line(protection, &replaced), || text(protection, &replaced));

@@ -38,6 +38,7 @@ pub fn run(
         output.warn(&format!("the file system of restored files does not keep their {kind}"));
     }
     report.warnings.iter().for_each(|warning| output.warn(warning));
+    super::warn_of_unfinished(protection, output);
     let state = state(&report, args);
     if args.search.reports(state) {
         let line = line(protection, &report, (state, args), seconds);
@@ -275,7 +276,7 @@ fn done(report: &RepairReport, state: ObjectStateWord, args: &Repair) -> String 
         (report.restored.len(), format!("{}{would} restored", report.restored.len())),
         (report.moved_back.len(), format!("{}{would} moved back", report.moved_back.len())),
         (report.parity.len(), format!("{parity}{would} written anew")),
-        (report.cleaned.len(), format!("{} removed", counted(report.cleaned.len(), "old copy"))),
+        (report.cleaned.len(), format!("{} removed", counted(report.cleaned.len(), "leftover"))),
         (report.lost.len(), format!("{} {lost}", report.lost.len())),
         (report.failed.len(), format!("{} failed", report.failed.len())),
     ];

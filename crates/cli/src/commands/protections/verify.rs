@@ -29,6 +29,7 @@ pub fn run(
     output: &Output,
 ) -> Result<ObjectStateWord, Failure> {
     super::warn_of_absent(protection, output);
+    super::warn_of_unfinished(protection, output);
     let options = VerifyOptions::default().quick(args.quick).from_disk(args.from_disk);
     let options = options.threads(args.threads.most());
     let total = if args.quick { 0 } else { protection.bytes_to_verify() };

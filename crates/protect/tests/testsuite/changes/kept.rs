@@ -65,6 +65,38 @@ fn copies_are_not_removed_for_a_part() {
     assert!(error.to_string().contains(&place) && kept[0].1.exists(), "{error}");
 }
 
+/// Parity that a killed process was still writing is told by its name, and goes on demand, unless a
+/// process holds it.
+#[test]
+fn unfinished_parity_goes_on_demand() {
+    let root = scene(71);
+    let id = only(root.path()).id().to_string();
+    let label = only(root.path()).label();
+    let at = |name: String| root.path().join(".paritas").join(name);
+    let [ours, list, first] = [
+        at(format!(".{label}-{}.layer1.0of5.parity.01234567.tmp", &id[..8])),
+        at(format!(".{label}-{}.restored.parity.01234567.tmp", &id[..8])),
+        at(format!(".{label}-76543210.4of5.parity.01234567.tmp")),
+    ];
+    let others = ["other-76543210.0of5.parity", "x.tmp"].map(|name| at(format!(".{name}.tmp")));
+    let mut unfinished = [ours.clone(), list, first];
+    unfinished.sort();
+    for path in unfinished.iter().chain(&others) {
+        fs::write(path, [7; 1_000]).unwrap();
+    }
+    assert_eq!(only(root.path()).unfinished(), unfinished);
+    assert!(mend(root.path()).cleaned.is_empty() && ours.exists());
+    let held = File::open(&ours).unwrap();
+    held.lock().unwrap();
+    assert!(only(root.path()).unfinished().is_empty());
+    assert!(repaired(root.path(), RepairJob::default().clean(true)).cleaned.is_empty());
+    drop(held);
+    let report = repaired(root.path(), RepairJob::default().clean(true));
+    assert_eq!(report.cleaned, unfinished);
+    assert!(others.iter().all(|path| path.exists()));
+    assert_eq!(names(&root.path().join(".paritas")).len(), 7);
+}
+
 /// The copies beside a single protected file are listed and removed like those in a folder.
 #[test]
 fn copies_beside_a_single_file_are_found() {
