@@ -102,7 +102,11 @@ fn busy(folder: &Path) -> Error {
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;
+    use crate::error::ErrorKind;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
+    /// Threads that lock the same folders in different orders, some twice, are never in them
+    /// together.
     #[test]
     fn files_are_held_while_they_are_open() {
         let folder = tempfile::tempdir().unwrap();
@@ -115,11 +119,7 @@ mod tests {
         drop(file);
         assert!(!is_held(&path));
     }
-    use crate::error::ErrorKind;
-    use std::sync::atomic::{AtomicUsize, Ordering};
 
-    /// Threads that lock the same folders in different orders, some twice, are never in them
-    /// together.
     #[test]
     fn one_at_a_time() {
         let folders = [(); 3].map(|()| tempfile::tempdir().unwrap());

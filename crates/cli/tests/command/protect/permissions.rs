@@ -208,7 +208,7 @@ fn closed_files_take_no_parity() {
         let path = yard.photo(&format!("small {number:03}"));
         fs::write(&path, vec![number; 1_000]).unwrap();
         if number % 8 == 0 {
-            fs::set_permissions(&path, Permissions::from_mode(0)).unwrap();
+            fs::set_permissions(&path, Permissions::from_mode(0o000)).unwrap();
         }
     }
     let protect = |more: &[&str]| {
