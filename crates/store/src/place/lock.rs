@@ -105,8 +105,6 @@ mod tests {
     use crate::error::ErrorKind;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    /// Threads that lock the same folders in different orders, some twice, are never in them
-    /// together.
     #[test]
     fn files_are_held_while_they_are_open() {
         let folder = tempfile::tempdir().unwrap();
@@ -120,6 +118,8 @@ mod tests {
         assert!(!is_held(&path));
     }
 
+    /// Threads that lock the same folders in different orders, some twice, are never in them
+    /// together.
     #[test]
     fn one_at_a_time() {
         let folders = [(); 3].map(|()| tempfile::tempdir().unwrap());

@@ -80,7 +80,8 @@ impl Room {
         refused
     }
 
-    /// Counts `bytes` on the disk of an existing path as free, because a file there will be removed.
+    /// Counts `bytes` on the disk of an existing path as free, because a file there will be
+    /// removed.
     pub fn give(&mut self, path: &Path, bytes: u64) {
         if let Some((device, free)) = free_bytes(path) {
             let left = self.left.entry(device).or_insert(free);
