@@ -290,8 +290,10 @@ def main():
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         gateway = Gateway(args.paritas, pathlib.Path(folder), "--memory", "512MiB")
-        failed = asyncio.run(run(gateway, args))
-        gateway.stop()
+        try:
+            failed = asyncio.run(run(gateway, args))
+        finally:
+            gateway.stop()
     sys.exit(failed > 0)
 
 
