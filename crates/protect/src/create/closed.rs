@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use paritas_store::place::system::may_read;
+use paritas_store::place::system::{may_read, user};
 
 use crate::catalogue::{Item, ItemKind};
 use crate::parity::refusal;
@@ -16,15 +16,23 @@ use crate::tree::{Skipped, map_in_threads};
 pub(crate) struct ClosedFiles(HashMap<Vec<u8>, String>);
 
 impl ClosedFiles {
-    /// Looks at the files among `items` that have bytes. Opens those that the system does not call
-    /// readable, because it may know too little of them.
+    /// Looks at the files among `items` that have bytes and are not plainly this user's. Opens
+    /// those that the system does not call readable, because it may know too little of them.
     pub fn among<'i>(
         root: &Path,
         items: impl Iterator<Item = &'i Item> + Send,
         threads: usize,
     ) -> Self {
-        let has_bytes = |item: &&Item| matches!(item.kind, ItemKind::File { size, .. } if size > 0);
-        let closed = map_in_threads(threads, items.filter(has_bytes), |item| {
+        let user = user();
+        // Who owns a file and lets its owner read may read it.
+        let is_ours = |item: &Item| {
+            let owner = item.details.owner.map(|owner| owner.user);
+            user.is_some() && owner == user && item.mode & 0o400 != 0
+        };
+        let is_doubtful = |item: &&Item| {
+            matches!(item.kind, ItemKind::File { size, .. } if size > 0) && !is_ours(item)
+        };
+        let closed = map_in_threads(threads, items.filter(is_doubtful), |item| {
             let path = path_in(root, &item.path);
             let why = if may_read(&path) { None } else { refusal(&path) };
             why.map(|why| (item.path.clone(), why.to_string()))

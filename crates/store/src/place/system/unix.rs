@@ -353,9 +353,14 @@ pub fn owner(file: &Metadata) -> Option<(u32, u32)> {
     Some((file.uid(), file.gid()))
 }
 
+/// Returns the number of the user as whom this process acts.
+pub fn user() -> Option<u32> {
+    Some(rustix::process::geteuid().as_raw())
+}
+
 /// Whether this process may give any file to anybody.
 pub fn may_give_files_away() -> bool {
-    rustix::process::geteuid().is_root()
+    user() == Some(0)
 }
 
 /// Gives a file to a user, if one is given, and to a group.
