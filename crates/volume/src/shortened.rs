@@ -63,7 +63,7 @@ impl Shortened<'_> {
         let nameless = failures.into_iter().map(|(path, error)| {
             let folder = names::manifests_at(&path);
             let message = format!(
-                "{folder}: which name this is cannot be told, because no manifest here can be \
+                "{folder}: the name of what is here cannot be told, because no manifest can be \
                  read; store the object again, or delete this folder: {}",
                 error.message()
             );

@@ -123,3 +123,34 @@ fn an_idle_repair_touches_nothing() {
     mend(root.path());
     assert_eq!(changed(), then);
 }
+
+/// A dry run foretells what is kept in another folder, and the links that miss their file there.
+#[test]
+fn a_dry_run_fails_as_the_repair_does() {
+    let (root, to) = (scene(69), tempfile::tempdir().unwrap());
+    let [file, name, own] = ["one/1", "one/name", "two/2"].map(|name| root.path().join(name));
+    fs::hard_link(&file, &name).unwrap();
+    symlink("1", root.path().join("one/link")).unwrap();
+    make(&job(root.path()).redundancy("100%".parse().unwrap()).force(true));
+    for path in [&file, &name, &own, &root.path().join("one/link")] {
+        fs::remove_file(path).unwrap();
+    }
+    fs::create_dir(to.path().join("one")).unwrap();
+    for name in ["one/1", "one/link"] {
+        fs::write(to.path().join(name), "own").unwrap();
+    }
+    for job in [RepairJob::default().to(to.path().to_owned()), RepairJob::default()] {
+        let foretold = repaired(root.path(), job.clone().dry_run(true));
+        let report = repaired(root.path(), job.clone());
+        let sorted = |mut paths: Vec<PathBuf>| {
+            paths.sort();
+            paths
+        };
+        let failed = |report: &RepairReport| {
+            sorted(report.failed.iter().map(|one| one.path.clone()).collect())
+        };
+        assert_eq!(failed(&foretold), failed(&report), "{foretold:?} {report:?}");
+        assert_eq!(failed(&report).len(), if job.to.is_some() { 3 } else { 0 });
+        assert_eq!(sorted(foretold.restored), sorted(report.restored));
+    }
+}
