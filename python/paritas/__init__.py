@@ -24,25 +24,12 @@ from typing import TYPE_CHECKING, Any
 from ._paritas import (
     Code,
     Codec,
-    FileFinding,
     LtBlocks,
     LtDecoder,
     LtEncoder,
-    ObjectInfo,
     Prepared,
-    ProtectionInfo,
-    ProtectionReport,
-    ProtectReport,
-    RepairedObject,
-    RepairReport,
-    RestoreReport,
     Schedule,
-    ShardReport,
-    UpdateReport,
-    Verdict,
-    VerifyReport,
     Volume,
-    VolumeStatus,
     decode_file,
     encode_file,
     info,
@@ -54,6 +41,21 @@ from ._paritas import (
     verify_files,
 )
 from .errors import LossError, NotFoundError, ParameterError, ParitasError, StorageError
+from .results import (
+    FileFinding,
+    ObjectInfo,
+    ProtectionInfo,
+    ProtectionReport,
+    ProtectReport,
+    RepairedObject,
+    RepairReport,
+    RestoreReport,
+    ShardReport,
+    UpdateReport,
+    Verdict,
+    VerifyReport,
+    VolumeStatus,
+)
 
 if TYPE_CHECKING:
     from . import fleet as fleet

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use crate::code::CodeOrSpec;
 use crate::codec::number_of_threads;
 use crate::errors::{Result, each, refused, wrong_argument, wrong_type};
-use crate::results::results;
+use crate::results::{Shown, results};
 use crate::signals::run;
 
 results!(VerifyReport, ShardReport, RepairReport);
@@ -148,37 +148,23 @@ pub fn decode_file(
     })
 }
 
-/// The state of an object's shard files.
-#[pyclass(frozen, get_all, module = "paritas")]
+#[derive(IntoPyObject)]
 pub struct VerifyReport {
-    /// The object's name.
     name: OsString,
-    /// The object's id, which tells it from others of its name.
     id: String,
-    /// The spec of its code.
     code: String,
-    /// The object's length in bytes, if it is known.
     length: Option<u64>,
-    /// `intact`, `repairable`, `lost`, `unknown` or `inconsistent`.
     status: &'static str,
-    /// The number of further shards that may be lost.
     tolerable: usize,
-    /// The shards by number.
-    shards: Vec<Py<ShardReport>>,
-    /// The byte ranges of the object that are beyond repair.
+    shards: Vec<Shown<ShardReport>>,
     lost: Vec<(u64, u64)>,
-    /// Why the object is lost or inconsistent, or why its status is unknown.
     reason: Option<String>,
 }
 
-/// The state of a shard.
-#[pyclass(frozen, get_all, module = "paritas")]
+#[derive(IntoPyObject)]
 pub struct ShardReport {
-    /// Its number.
     shard: usize,
-    /// `intact`, `damaged`, `missing`, `unreadable` or `inconsistent`.
     state: &'static str,
-    /// Its files.
     paths: Vec<PathBuf>,
 }
 
@@ -192,7 +178,7 @@ pub fn verify_files(
     paths: Paths,
     deep: bool,
     threads: Option<usize>,
-) -> Result<Vec<VerifyReport>> {
+) -> Result<Vec<Shown<VerifyReport>>> {
     let (paths, threads) = (paths.some()?, number_of_threads(threads)?);
     let verify = if deep { paritas_shards::verify_deep } else { paritas_shards::verify };
     let reports = run(py, |progress| -> Result<Vec<_>> {
@@ -206,43 +192,36 @@ pub fn verify_files(
         });
         verified.collect()
     })?;
-    reports.into_iter().map(|(object, report)| shown(py, &object, report)).collect()
+    Ok(reports.into_iter().map(|(object, report)| shown(&object, report)).collect())
 }
 
 fn shown(
-    py: Python<'_>,
     object: &paritas_shards::Object,
     report: paritas_shards::VerifyReport,
-) -> Result<VerifyReport> {
+) -> Shown<VerifyReport> {
     let shard = |shard: &paritas_shards::ShardReport| {
         let paths = shard.files.iter().map(|file| file.path.clone()).collect();
-        Py::new(py, ShardReport { shard: shard.index, state: shard.state.name(), paths })
+        Shown(ShardReport { shard: shard.index, state: shard.state.name(), paths })
     };
-    Ok(VerifyReport {
+    Shown(VerifyReport {
         name: object.name().to_owned(),
         id: object.id().to_string(),
         code: object.code().spec().to_string(),
         length: object.length(),
         status: report.status.name(),
         tolerable: report.tolerable,
-        shards: report.shards.iter().map(shard).collect::<PyResult<_>>()?,
+        shards: report.shards.iter().map(shard).collect(),
         lost: report.lost.into_iter().map(|range| (range.start, range.end)).collect(),
         reason: report.reason,
     })
 }
 
-/// The result of a repair.
-#[pyclass(frozen, get_all, module = "paritas")]
+#[derive(IntoPyObject)]
 pub struct RepairReport {
-    /// The object's name.
     name: OsString,
-    /// The object's id, which tells it from others of its name.
     id: String,
-    /// The numbers of the shards that were written.
     repaired: Vec<usize>,
-    /// The files that were written, in the order of `repaired`.
     written: Vec<PathBuf>,
-    /// Warnings for the caller.
     warnings: Vec<String>,
 }
 
@@ -259,7 +238,7 @@ pub fn repair_files(
     to: Option<PathBuf>,
     sync: bool,
     threads: Option<usize>,
-) -> Result<Vec<RepairReport>> {
+) -> Result<Vec<Shown<RepairReport>>> {
     let (paths, threads) = (paths.some()?, number_of_threads(threads)?);
     run(py, |progress| {
         let job = RepairJob::default().to(to).sync(sync).threads(threads);
@@ -267,13 +246,13 @@ pub fn repair_files(
         inventory.offer(&paths);
         let repair = |object: paritas_shards::Object| -> Result<_> {
             let report = paritas_shards::repair(&object, &job, progress)?;
-            Ok(RepairReport {
+            Ok(Shown(RepairReport {
                 name: object.name().to_owned(),
                 id: object.id().to_string(),
                 repaired: report.repaired.iter().map(|shard| shard.shard).collect(),
                 written: report.repaired.into_iter().map(|shard| shard.path).collect(),
                 warnings: report.warnings,
-            })
+            }))
         };
         each(inventory.objects, repair)
     })

@@ -34,17 +34,11 @@ mod _paritas {
     #[pymodule_export]
     use crate::command::run_command;
     #[pymodule_export]
-    use crate::files::{
-        RepairReport, ShardReport, VerifyReport, decode_file, encode_file, repair_files,
-        verify_files,
-    };
+    use crate::files::{decode_file, encode_file, repair_files, verify_files};
     #[pymodule_export]
     use crate::lt::{LtBlocks, LtDecoder, LtEncoder};
     #[pymodule_export]
-    use crate::protections::{
-        FileFinding, ProtectReport, ProtectionInfo, ProtectionReport, RestoreReport, UpdateReport,
-        info, protect, repair, update, verify,
-    };
+    use crate::protections::{info, protect, repair, update, verify};
     #[pymodule_export]
-    use crate::volume::{ObjectInfo, RepairedObject, Verdict, Volume, VolumeStatus};
+    use crate::volume::Volume;
 }

@@ -10,29 +10,20 @@ use pyo3::prelude::*;
 use crate::codec::number_of_threads;
 use crate::errors::{Result, each};
 use crate::files::{Paths, Patterns, seconds};
-use crate::results::results;
+use crate::results::{Shown, results};
 use crate::signals::run;
 
 results!(ProtectReport, UpdateReport, ProtectionInfo, ProtectionReport, FileFinding, RestoreReport);
 
-/// The result of `protect`.
-#[pyclass(frozen, get_all, module = "paritas")]
+#[derive(IntoPyObject)]
 pub struct ProtectReport {
-    /// The id of the protection.
     id: String,
-    /// The number of protected files.
     files: u64,
-    /// The number of bytes of these files.
     bytes: u64,
-    /// The parity files.
     parity_files: Vec<PathBuf>,
-    /// The number of bytes of all parity files.
     stored_bytes: u64,
-    /// The paths that are not protected, each with the reason.
     skipped: Vec<(PathBuf, String)>,
-    /// Patterns of `exclude` that match nothing, perhaps because they are misspelt.
     unmatched: Vec<String>,
-    /// Warnings for the caller.
     warnings: Vec<String>,
 }
 
@@ -57,7 +48,7 @@ pub fn protect(
     force: bool,
     sync: bool,
     threads: Option<usize>,
-) -> Result<ProtectReport> {
+) -> Result<Shown<ProtectReport>> {
     let job = ProtectJob::new(paths.some()?)
         .redundancy(redundancy.parse()?)
         .parity_dirs(parity_dirs.map_or_else(|| Ok(Vec::new()), Paths::any)?)
@@ -69,7 +60,7 @@ pub fn protect(
     run(py, |progress| {
         let plan = paritas_protect::plan(&job)?;
         let report = paritas_protect::protect(&plan, progress)?;
-        Ok(ProtectReport {
+        Ok(Shown(ProtectReport {
             id: report.id.to_string(),
             files: report.files,
             bytes: report.bytes,
@@ -78,7 +69,7 @@ pub fn protect(
             skipped: report.skipped.into_iter().map(with_reason).collect(),
             unmatched: report.unmatched_excludes,
             warnings: report.warnings,
-        })
+        }))
     })
 }
 
@@ -86,30 +77,17 @@ fn with_reason(Skipped { path, reason, .. }: Skipped) -> (PathBuf, String) {
     (path, reason)
 }
 
-/// The result of `update` for one protection.
-#[pyclass(frozen, get_all, module = "paritas")]
+#[derive(IntoPyObject)]
 pub struct UpdateReport {
-    /// The id of the protection, which is a new one if everything was made anew.
     id: String,
-    /// What was done: `nothing`, `layer` if new and changed files got parity of their own, or
-    /// `anew` if all parity was made anew.
     updated: &'static str,
-    /// The number of files whose bytes were protected already, under this name or another.
     kept: u64,
-    /// New files, whose bytes were not protected before.
     added: Vec<PathBuf>,
-    /// Files that had other bytes when they were protected before.
     changed: Vec<PathBuf>,
-    /// Files that do not exist any more, under any name.
     gone: Vec<PathBuf>,
-    /// The new parity files.
     parity_files: Vec<PathBuf>,
-    /// The places that cannot be looked at now, each with the reason. What is protected there stays
-    /// protected.
     held: Vec<(PathBuf, String)>,
-    /// The paths that are not protected, each with the reason.
     skipped: Vec<(PathBuf, String)>,
-    /// Warnings for the caller.
     warnings: Vec<String>,
 }
 
@@ -159,7 +137,7 @@ pub fn update(
     accept_removals: Patterns,
     sync: bool,
     threads: Option<usize>,
-) -> Result<Vec<UpdateReport>> {
+) -> Result<Vec<Shown<UpdateReport>>> {
     let job = UpdateJob::default()
         .checksum(checksum)
         .accept_changes(accept_changes)
@@ -170,34 +148,23 @@ pub fn update(
     run(py, |progress| {
         let update = |protection: &Protection| -> Result<_> {
             let report = paritas_protect::update(protection, &job, progress)?;
-            Ok(UpdateReport::of(protection.id().to_string(), report))
+            Ok(Shown(UpdateReport::of(protection.id().to_string(), report)))
         };
         each(&paritas_protect::find(&paths)?, update)
     })
 }
 
-/// Facts about a protection that are known without reading the files.
-#[pyclass(frozen, get_all, module = "paritas")]
+#[derive(IntoPyObject)]
 pub struct ProtectionInfo {
-    /// Its id.
     id: String,
-    /// The beginning of the names of its parity files.
     label: String,
-    /// The directory that the paths of protected files are relative to.
     root: PathBuf,
-    /// The number of protected files.
     files: u64,
-    /// The number of bytes of these files.
     bytes: u64,
-    /// The requested redundancy, such as `10%`.
     redundancy: String,
-    /// The number of bytes of all parity blocks.
     parity_bytes: u64,
-    /// The parity files that were found.
     parity_files: Vec<PathBuf>,
-    /// The patterns of paths that are left out.
     exclude: Vec<String>,
-    /// When the protection was made or updated, in seconds since 1970.
     created: f64,
 }
 
@@ -205,58 +172,43 @@ pub struct ProtectionInfo {
 /// files, parity files, or directories with parity. Reads only catalogues. Raises NotFoundError if
 /// a path does not belong to a protection.
 #[pyfunction]
-pub fn info(py: Python<'_>, paths: Paths) -> Result<Vec<ProtectionInfo>> {
-    let describe = |protection: &Protection| ProtectionInfo {
-        id: protection.id().to_string(),
-        label: protection.label(),
-        root: protection.root().to_owned(),
-        files: protection.files(),
-        bytes: protection.bytes(),
-        redundancy: protection.redundancy().to_string(),
-        parity_bytes: protection.parity_bytes(),
-        parity_files: protection.parity_files().map(ToOwned::to_owned).collect(),
-        exclude: protection.excludes().to_vec(),
-        created: seconds(protection.created()),
+pub fn info(py: Python<'_>, paths: Paths) -> Result<Vec<Shown<ProtectionInfo>>> {
+    let describe = |protection: &Protection| {
+        Shown(ProtectionInfo {
+            id: protection.id().to_string(),
+            label: protection.label(),
+            root: protection.root().to_owned(),
+            files: protection.files(),
+            bytes: protection.bytes(),
+            redundancy: protection.redundancy().to_string(),
+            parity_bytes: protection.parity_bytes(),
+            parity_files: protection.parity_files().map(ToOwned::to_owned).collect(),
+            exclude: protection.excludes().to_vec(),
+            created: seconds(protection.created()),
+        })
     };
     let paths = paths.some()?;
     run(py, |_| Ok(paritas_protect::find(&paths)?.iter().map(describe).collect()))
 }
 
-/// The state of a protection.
-#[pyclass(frozen, get_all, module = "paritas")]
+#[derive(IntoPyObject)]
 pub struct ProtectionReport {
-    /// Its id.
     id: String,
-    /// The directory that the paths of protected files are relative to.
     root: PathBuf,
-    /// `intact`, `repairable`, `unknown` or `lost`.
     status: &'static str,
-    /// The number of protected files.
     files: u64,
-    /// The number of protected files whose bytes are right, under their own name or another.
     intact_files: u64,
-    /// The protected paths that differ from their state when they were protected.
-    findings: Vec<Py<FileFinding>>,
-    /// The parity files that are not intact.
+    findings: Vec<Shown<FileFinding>>,
     parity: Vec<PathBuf>,
-    /// The files that are not protected yet.
     new: Vec<PathBuf>,
 }
 
-/// A protected path that differs from its state when it was protected.
-#[pyclass(frozen, get_all, module = "paritas")]
+#[derive(IntoPyObject)]
 pub struct FileFinding {
-    /// The path.
     path: PathBuf,
-    /// `touched`, `damaged`, `changed`, `missing`, `moved` or `unreadable`. Touched and moved files
-    /// are intact.
     state: &'static str,
-    /// The byte ranges of lost blocks, in which all that is damaged or changed lies. A block may
-    /// have bytes of several files, and is lost with any of them.
     ranges: Vec<(u64, u64)>,
-    /// The current path of the file, if it was moved.
     moved_to: Option<PathBuf>,
-    /// The reason why it cannot be read.
     reason: Option<String>,
 }
 
@@ -286,7 +238,7 @@ pub fn verify(
     paths: Paths,
     quick: bool,
     threads: Option<usize>,
-) -> Result<Vec<ProtectionReport>> {
+) -> Result<Vec<Shown<ProtectionReport>>> {
     let options = VerifyOptions::default().quick(quick).threads(number_of_threads(threads)?);
     let paths = paths.some()?;
     let verified = run(py, |progress| -> Result<Vec<_>> {
@@ -296,45 +248,35 @@ pub fn verify(
         });
         found.collect()
     })?;
-    verified.into_iter().map(|(protection, report)| shown(py, &protection, report)).collect()
+    Ok(verified.into_iter().map(|(protection, report)| shown(&protection, report)).collect())
 }
 
 fn shown(
-    py: Python<'_>,
     protection: &Protection,
     report: paritas_protect::VerifyReport,
-) -> Result<ProtectionReport> {
+) -> Shown<ProtectionReport> {
     let status = report.status.name();
-    let findings =
-        report.findings.into_iter().map(|finding| Py::new(py, FileFinding::from(finding)));
-    Ok(ProtectionReport {
+    let findings = report.findings.into_iter().map(|finding| Shown(FileFinding::from(finding)));
+    Shown(ProtectionReport {
         id: protection.id().to_string(),
         root: protection.root().to_owned(),
         status,
         files: report.files,
         intact_files: report.intact_files,
-        findings: findings.collect::<PyResult<_>>()?,
+        findings: findings.collect(),
         parity: report.parity.into_iter().map(|finding| finding.path).collect(),
         new: report.new,
     })
 }
 
-/// The result of a repair of protected files.
-#[pyclass(frozen, get_all, module = "paritas")]
+#[derive(IntoPyObject)]
 pub struct RestoreReport {
-    /// The id of the protection.
     id: String,
-    /// The state before the repair, as `verify` reports it.
     status: &'static str,
-    /// The files, directories and links that were restored, or would be.
     restored: Vec<PathBuf>,
-    /// The files that were moved back: from where, and to where.
     moved_back: Vec<(PathBuf, PathBuf)>,
-    /// The parity files that were written anew, or would be.
     parity: Vec<PathBuf>,
-    /// Files that were replaced: the old path, and the current path.
     kept: Vec<(PathBuf, PathBuf)>,
-    /// Warnings for the caller.
     warnings: Vec<String>,
 }
 
@@ -358,7 +300,7 @@ pub fn repair(
     dry_run: bool,
     sync: bool,
     threads: Option<usize>,
-) -> Result<Vec<RestoreReport>> {
+) -> Result<Vec<Shown<RestoreReport>>> {
     let job = RepairJob::default()
         .to(to)
         .restore_changed(restore_changed)
@@ -377,7 +319,7 @@ pub fn repair(
         if !dry_run {
             restored.iter().try_for_each(|(_, report)| expect_whole(report))?;
         }
-        Ok(restored.into_iter().map(RestoreReport::of).collect())
+        Ok(restored.into_iter().map(RestoreReport::of).map(Shown).collect())
     })
 }
 

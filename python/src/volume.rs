@@ -21,7 +21,7 @@ use crate::buffers::Source;
 use crate::code::CodeOrSpec;
 use crate::errors::{Failure, Result, refused, wrong_argument, wrong_type};
 use crate::files::{open, seconds};
-use crate::results::results;
+use crate::results::{Shown, results};
 
 /// A volume: objects, each cut into shards on several nodes.
 ///
@@ -234,7 +234,7 @@ impl Volume {
         name: Name,
         source: &Bound<'_, PyAny>,
         notes: Option<BTreeMap<String, String>>,
-    ) -> Result<ObjectInfo> {
+    ) -> Result<Shown<ObjectInfo>> {
         let mut options = PutOptions::default().noting(&notes.unwrap_or_default())?;
         let memory = Source::of(source);
         if memory.is_err() && source.hasattr("read")? {
@@ -266,7 +266,7 @@ impl Volume {
         name: Name,
         path: PathBuf,
         notes: Option<BTreeMap<String, String>>,
-    ) -> Result<ObjectInfo> {
+    ) -> Result<Shown<ObjectInfo>> {
         let FileSource { stream, length, attributes } = py.detach(|| open(&path))?;
         let mut options = PutOptions::default().noting(&notes.unwrap_or_default())?;
         (options.attributes, options.length) = (attributes, length);
@@ -316,9 +316,9 @@ impl Volume {
     }
 
     /// Returns the known facts about an object.
-    fn stat(&self, py: Python<'_>, name: Name) -> Result<ObjectInfo> {
+    fn stat(&self, py: Python<'_>, name: Name) -> Result<Shown<ObjectInfo>> {
         let object = self.run(py, self.volume()?.find(&name.0, GetOptions::default()))?;
-        Ok(ObjectInfo::of(&name.0, &object))
+        Ok(Shown(ObjectInfo::of(&name.0, &object)))
     }
 
     /// Returns the names and lengths of all objects whose names begin with `prefix`, by name.
@@ -338,9 +338,9 @@ impl Volume {
     /// Looks for an object's shards on all nodes; with `deep`, reads every block of them. Damage
     /// does not raise an exception: the verdict says what was found.
     #[pyo3(signature = (name, *, deep = false))]
-    fn verify(&self, py: Python<'_>, name: Name, deep: bool) -> Result<Verdict> {
+    fn verify(&self, py: Python<'_>, name: Name, deep: bool) -> Result<Shown<Verdict>> {
         let verdict = self.run(py, self.volume()?.verify(&name.0, deep))?;
-        Ok(Verdict {
+        Ok(Shown(Verdict {
             name: verdict.name.as_str().to_owned(),
             state: verdict.state.name(),
             stage: verdict.stage,
@@ -348,18 +348,18 @@ impl Volume {
             missing: verdict.missing,
             tolerable: verdict.spare,
             flaws: verdict.flaws.iter().map(ToString::to_string).collect(),
-        })
+        }))
     }
 
     /// Makes an object whole again; with `deep`, reads every block of it first.
     #[pyo3(signature = (name, *, deep = false))]
-    fn repair(&self, py: Python<'_>, name: Name, deep: bool) -> Result<RepairedObject> {
-        Ok(self.run(py, self.volume()?.repair(&name.0, deep))?.into())
+    fn repair(&self, py: Python<'_>, name: Name, deep: bool) -> Result<Shown<RepairedObject>> {
+        Ok(Shown(self.run(py, self.volume()?.repair(&name.0, deep))?.into()))
     }
 
     /// Adds the parity of the next stage to an object of a code with delayed parity.
-    fn promote(&self, py: Python<'_>, name: Name) -> Result<RepairedObject> {
-        Ok(self.run(py, self.volume()?.promote(&name.0))?.into())
+    fn promote(&self, py: Python<'_>, name: Name) -> Result<Shown<RepairedObject>> {
+        Ok(Shown(self.run(py, self.volume()?.promote(&name.0))?.into()))
     }
 
     /// Encodes an object anew if it does not have the code that the volume file names now. Returns
@@ -389,17 +389,17 @@ impl Volume {
 
     /// Returns the state of the nodes, and the numbers of objects that wait for repair or
     /// promotion, or are lost.
-    fn status(&self, py: Python<'_>) -> Result<VolumeStatus> {
+    fn status(&self, py: Python<'_>) -> Result<Shown<VolumeStatus>> {
         let status = self.run(py, self.volume()?.status())?;
         let of_node = |node: &NodeStatus| (node.name.clone(), node.problem.clone());
-        Ok(VolumeStatus {
+        Ok(Shown(VolumeStatus {
             nodes: status.nodes.iter().map(of_node).collect(),
             tolerance: status.tolerance,
             lacking_for_puts: status.lacking_for_puts(),
             owed: status.owed.objects,
             lost: status.lost.objects,
             backlog: status.backlog.objects,
-        })
+        }))
     }
 
     /// Closes the volume, as the end of a `with` block does.
@@ -479,11 +479,11 @@ impl Volume {
         Name(name): Name,
         source: impl Read + Send + 'static,
         options: PutOptions,
-    ) -> Result<ObjectInfo> {
+    ) -> Result<Shown<ObjectInfo>> {
         let notes = options.notes.as_ref().map(|notes| notes()).unwrap_or_default();
         let modified = options.attributes.modified.map(seconds);
         let report = self.run(py, self.volume()?.put(&name, source, options))?;
-        Ok(ObjectInfo {
+        Ok(Shown(ObjectInfo {
             name: name.as_str().to_owned(),
             length: report.listed.length,
             digest: report.digest.to_string(),
@@ -493,7 +493,7 @@ impl Volume {
             created: report.created as f64,
             modified,
             notes,
-        })
+        }))
     }
 }
 
@@ -553,28 +553,16 @@ impl Read for Reader {
     }
 }
 
-/// The known facts about an object.
-#[pyclass(frozen, get_all, module = "paritas")]
+#[derive(IntoPyObject)]
 pub struct ObjectInfo {
-    /// Its name.
     name: String,
-    /// Its length in bytes.
     length: u64,
-    /// The BLAKE3 of its bytes in hexadecimal digits.
     digest: String,
-    /// The spec of its code, or `None` if it is kept in its manifests because it is small.
     code: Option<String>,
-    /// After `stat`: the node on which each shard is expected, those of the first stage first, or
-    /// `None` where it is unknown; no nodes if the object is kept in its manifests. After a put:
-    /// the nodes that hold something of the object, each once.
     nodes: Vec<Option<String>>,
-    /// Whether a put left something for repair.
     is_owed: bool,
-    /// When it was stored, in seconds since 1970.
     created: f64,
-    /// When the file from which it was made last changed, in seconds since 1970, if this is known.
     modified: Option<f64>,
-    /// What programs have noted about it, by name.
     notes: BTreeMap<String, String>,
 }
 
@@ -594,42 +582,25 @@ impl ObjectInfo {
     }
 }
 
-/// The protection of an object.
-#[pyclass(frozen, get_all, module = "paritas")]
+#[derive(IntoPyObject)]
 pub struct Verdict {
-    /// Its name.
     name: String,
-    /// `intact`, `repairable`, `unknown` or `lost`.
     state: &'static str,
-    /// The stage that its parity has reached, from 1; 0 if the object is kept in its manifests
-    /// because it is small.
     stage: u8,
-    /// The number of stages of its code.
     stages: u8,
-    /// The numbers of the shards that are missing.
     missing: Vec<usize>,
-    /// The number of further nodes that may be lost, whichever they are.
     tolerable: usize,
-    /// The problems that were found on nodes.
     flaws: Vec<String>,
 }
 
-/// The result of a repair or promotion of an object.
-#[pyclass(frozen, get_all, module = "paritas")]
+#[derive(IntoPyObject)]
 pub struct RepairedObject {
-    /// Its name.
     name: String,
-    /// The number of shards that were written.
     stored: usize,
-    /// The number of manifests that were written; a small object is kept in its manifests.
     manifests: usize,
-    /// Whether the object had been removed; the repair then worked on its remains.
     is_removed: bool,
-    /// Whether something is left for another repair.
     is_owed: bool,
-    /// The number of bytes of shards that were read.
     read_bytes: u64,
-    /// The problems that were found on nodes.
     flaws: Vec<String>,
 }
 
@@ -647,19 +618,12 @@ impl From<paritas_volume::Repaired> for RepairedObject {
     }
 }
 
-/// The state of a volume.
-#[pyclass(frozen, get_all, module = "paritas")]
+#[derive(IntoPyObject)]
 pub struct VolumeStatus {
-    /// The nodes, each with its problem if it has one.
     nodes: Vec<(String, Option<String>)>,
-    /// The number of nodes that may be lost.
     tolerance: usize,
-    /// The number of further nodes that must become usable before puts and removals can succeed.
     lacking_for_puts: usize,
-    /// The number of objects that wait for repair.
     owed: usize,
-    /// The number of objects that a repair could not make whole.
     lost: usize,
-    /// The number of objects that wait for promotion.
     backlog: usize,
 }

@@ -2,10 +2,12 @@
 
 import collections
 import contextlib
+import copy
 import io
 import mmap
 import multiprocessing
 import os
+import pickle
 import re
 import shutil
 import signal
@@ -138,7 +140,8 @@ def test_nodes_may_be_any_mapping(tmp_path):
 def test_results_show_and_compare_what_they_hold(volume):
     info = volume.put("object", b"bytes")
     assert volume.stat("object") == volume.stat("object") and volume.put("other", b"bytes") != info
-    assert repr(volume.verify("object")).startswith("<Verdict: flaws=[], ") and "length=5" in repr(info)
+    assert repr(volume.verify("object")).startswith("Verdict(name='object', ") and "length=5" in repr(info)
+    assert pickle.loads(pickle.dumps(info)) == copy.deepcopy(info) == info
 
 
 def test_sources_that_wait_keep_no_disk_waiting(volume):

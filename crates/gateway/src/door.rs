@@ -464,7 +464,7 @@ impl Visit {
             None => door.call(request, &arrival, place).await,
         };
         let answered = answered.inspect_err(|error| tracing::error!(id, ?error, "request"))?;
-        let mut answer = numbered(explained(answered, arrival.refusal()));
+        let mut answer = numbered(explained(answered, arrival.refusal(), &id));
         tell_range_without_bytes(&method, &mut answer);
         let mut answer = without_body(&method, answer);
         if let Ok(value) = HeaderValue::from_str(&id) {

@@ -62,48 +62,57 @@ pub async fn unless_overtaken<T, F: Future<Output = S3Result<T>>>(
     act().await
 }
 
-/// Gives a message to an error of the adapter that has none: some clients cannot read such errors.
-/// A document that could not be read becomes the client's error: `refusal`, if the gateway has
-/// refused it.
-pub fn explained(answer: Response<Body>, refusal: Option<S3Error>) -> Response<Body> {
+/// Completes the document of an error: with the id of its request, by which the log tells more, and
+/// with a message if it has none, which some clients cannot read.
+pub fn explained(answer: Response<Body>, refusal: Option<S3Error>, id: &str) -> Response<Body> {
     let told = answer.body().bytes().filter(|_| !answer.status().is_success());
     let text = told.as_ref().and_then(|bytes| std::str::from_utf8(bytes).ok());
-    let parts = text.and_then(|text| text.strip_suffix("</Code></Error>")?.rsplit_once("<Code>"));
-    let Some((before, code)) = parts else { return answer };
-    let (status, code, message) = match code {
-        UNREAD => match &refusal {
-            Some(refusal) => (
-                refusal.status_code().unwrap_or(StatusCode::BAD_REQUEST),
-                refusal.code().as_str(),
-                refusal.message().unwrap_or_default(),
-            ),
-            None => (
-                StatusCode::BAD_REQUEST,
-                "IncompleteBody",
-                "the body is not what the request says of it",
-            ),
-        },
-        "SignatureDoesNotMatch" => (
-            answer.status(),
-            code,
-            "the signature does not follow from the request and the secret of this key",
-        ),
-        "InvalidBucketName" => (
-            answer.status(),
-            code,
-            "a bucket's name has 3 to 63 lower-case letters, digits, dots and hyphens",
-        ),
-        "NoSuchKey" => (answer.status(), code, "there is no object of this key"),
-        "MalformedXML" => (answer.status(), code, "the document of the request cannot be read"),
-        "InvalidURI" => (answer.status(), code, "the address is not a bucket and a key in UTF-8"),
-        "PreconditionFailed" => (answer.status(), code, "a condition of the request does not hold"),
-        code => (answer.status(), code, "the request was refused"),
+    let Some(text) = text.and_then(|text| text.strip_suffix("</Error>")) else { return answer };
+    let bare = text.strip_suffix("</Code>").and_then(|text| text.rsplit_once("<Code>"));
+    let (status, text) = match bare {
+        Some((before, code)) => {
+            let (status, code, message) = explanation(code, answer.status(), refusal.as_ref());
+            (status, format!("{before}<Code>{code}</Code><Message>{message}</Message>"))
+        }
+        None => (answer.status(), text.to_owned()),
     };
-    let text = format!("{before}<Code>{code}</Code><Message>{message}</Message></Error>");
+    let text = format!("{text}<RequestId>{id}</RequestId></Error>");
     let (mut head, _) = answer.into_parts();
     head.status = status;
     head.headers.remove(CONTENT_LENGTH);
     Response::from_parts(head, Body::from(text))
+}
+
+/// Returns the status, the code and the message for a code of the adapter without a message. A
+/// document that could not be read becomes the client's error: `refusal`, if the gateway has
+/// refused it.
+fn explanation<'a>(
+    code: &'a str,
+    status: StatusCode,
+    refusal: Option<&'a S3Error>,
+) -> (StatusCode, &'a str, &'a str) {
+    let message = match (code, refusal) {
+        (UNREAD, Some(refusal)) => {
+            let status = refusal.status_code().unwrap_or(StatusCode::BAD_REQUEST);
+            return (status, refusal.code().as_str(), refusal.message().unwrap_or_default());
+        }
+        (UNREAD, None) => {
+            let message = "the body is not what the request says of it";
+            return (StatusCode::BAD_REQUEST, "IncompleteBody", message);
+        }
+        ("SignatureDoesNotMatch", _) => {
+            "the signature does not follow from the request and the secret of this key"
+        }
+        ("InvalidBucketName", _) => {
+            "a bucket's name has 3 to 63 lower-case letters, digits, dots and hyphens"
+        }
+        ("NoSuchKey", _) => "there is no object of this key",
+        ("MalformedXML", _) => "the document of the request cannot be read",
+        ("InvalidURI", _) => "the address is not a bucket and a key in UTF-8",
+        ("PreconditionFailed", _) => "a condition of the request does not hold",
+        _ => "the request was refused",
+    };
+    (status, code, message)
 }
 
 #[cfg(test)]
@@ -113,7 +122,7 @@ mod tests {
     fn told_to_client(status: StatusCode, text: &str) -> (StatusCode, String) {
         let mut answer = Response::new(Body::from(text.to_owned()));
         *answer.status_mut() = status;
-        let answer = explained(answer, None);
+        let answer = explained(answer, None, "7F");
         let bytes = answer.body().bytes().unwrap();
         (answer.status(), String::from_utf8(bytes.to_vec()).unwrap())
     }
@@ -124,14 +133,15 @@ mod tests {
         let (status, text) = told_to_client(StatusCode::FORBIDDEN, bare);
         assert_eq!(status, StatusCode::FORBIDDEN);
         assert!(text.starts_with("<?xml?><Error><Code>SignatureDoesNotMatch</Code><Message>the "));
-        assert!(text.ends_with("</Message></Error>"));
+        assert!(text.ends_with("</Message><RequestId>7F</RequestId></Error>"));
         let unread = "<Error><Code>InternalError</Code></Error>";
         let (status, text) = told_to_client(StatusCode::INTERNAL_SERVER_ERROR, unread);
         assert_eq!(status, StatusCode::BAD_REQUEST);
         assert!(text.contains("<Code>IncompleteBody</Code><Message>"));
         let failed = "<Error><Code>InternalError</Code><Message>a disk</Message></Error>";
         let kept = told_to_client(StatusCode::INTERNAL_SERVER_ERROR, failed);
-        assert_eq!(kept, (StatusCode::INTERNAL_SERVER_ERROR, failed.to_owned()));
+        let identified = failed.replace("</Error>", "<RequestId>7F</RequestId></Error>");
+        assert_eq!(kept, (StatusCode::INTERNAL_SERVER_ERROR, identified));
         assert_eq!(told_to_client(StatusCode::OK, bare), (StatusCode::OK, bare.to_owned()));
     }
 }

@@ -135,10 +135,12 @@ impl VolumeLook {
         let status = status
             .inspect_err(|error| tracing::warn!(%error, "the volume cannot be read"))
             .map_err(|error| error.to_string());
+        let last = held(&self.seen).replace((Instant::now(), status.clone()));
         if let Ok(status) = &status {
             self.count(status);
+            let before = last.and_then(|(_, status)| status.ok());
+            log_changes(before.as_ref().map_or(&[], |before| &before.nodes), &status.nodes);
         }
-        *held(&self.seen) = Some((Instant::now(), status.clone()));
         status
     }
 
@@ -162,6 +164,22 @@ impl VolumeLook {
         match node.free_bytes.and_then(|free| i64::try_from(free).ok()) {
             Some(free) => _ = nodes_free.get_or_create(&of).set(free),
             None => _ = nodes_free.remove(&of),
+        }
+    }
+}
+
+/// Logs which nodes cannot be used any more, and which can again, since the last look. (Requests and
+/// upkeep may succeed without them, and then log nothing.)
+fn log_changes(before: &[NodeStatus], now: &[NodeStatus]) {
+    for NodeStatus { name, problem, .. } in now {
+        let last = before.iter().find(|node| node.name == *name);
+        let was_usable = last.is_none_or(|node| node.problem.is_none());
+        match problem {
+            Some(problem) if was_usable => {
+                tracing::warn!(node = name, problem, "a node cannot be used");
+            }
+            None if !was_usable => tracing::info!(node = name, "a node can be used again"),
+            _ => {}
         }
     }
 }

@@ -3,10 +3,11 @@
 #![cfg(all(feature = "gateway", unix))]
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -14,22 +15,24 @@ use crate::common::tank::Tank;
 use crate::common::{Chance, exit, paritas, run};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// A running gateway, and its address.
+/// A running gateway, its address, and where its log is.
 struct Server {
     child: Child,
     address: String,
+    log: PathBuf,
 }
 
 impl Server {
     fn start(volume: &Path, flags: &[&str]) -> Self {
         let mut command = paritas(args!["serve", volume, "--listen", "127.0.0.1:0", "--json"]);
-        command.args(flags).stdout(Stdio::piped()).stderr(Stdio::null());
+        let log = volume.with_extension("log");
+        command.args(flags).stdout(Stdio::piped()).stderr(File::create(&log).unwrap());
         let mut child = command.spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
         let line: serde_json::Value = serde_json::from_str(&line).unwrap();
         let address = line["endpoint"].as_str().unwrap().strip_prefix("http://").unwrap();
-        Self { address: address.to_owned(), child }
+        Self { address: address.to_owned(), child, log }
     }
 
     /// Sends a request, and returns status and body of the answer.
@@ -138,6 +141,25 @@ fn what_cannot_be_served_is_told() {
     refused(&args!["--anonymous", "--tls", &keys, &keys], exit::ARGUMENTS, "keys.toml");
     let gone = tank.path("gone.pem");
     refused(&args!["--anonymous", "--tls", &gone, &keys], exit::IO, "gone.pem");
+}
+
+/// The document of an error leads to its line in the log. A node that fails has a line, too, though
+/// requests succeed without it.
+#[test]
+fn the_log_tells_of_refused_requests_and_failed_nodes() {
+    let tank = Tank::new(3, "2+1");
+    let server = Server::start(&tank.path("tank.toml"), &["--anonymous"]);
+    let (status, document) = server.ask("GET", "/photos/none", "");
+    let id = document.split("<RequestId>").nth(1).and_then(|text| text.split('<').next()).unwrap();
+    std::fs::rename(tank.disk(1), tank.path("gone")).unwrap();
+    assert_eq!(server.ask("GET", "/-/health", "").0, 200);
+    let log = std::fs::read_to_string(&server.log).unwrap();
+    let lines: Vec<serde_json::Value> =
+        log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(lines.iter().any(|line| line["id"] == id && line["status"] == status), "{log}");
+    let failed = lines.iter().find(|line| line["message"] == "a node cannot be used").unwrap();
+    assert!(failed["level"] == "WARN" && failed["node"].is_string(), "{log}");
+    assert_eq!(server.end(), 0);
 }
 
 /// Nodes are added while a gateway runs, and objects move to them.
