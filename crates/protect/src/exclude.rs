@@ -160,12 +160,38 @@ fn from_root(root: &Path, given: &str) -> String {
         Some(rest) => Some(format!("/{}", rest.trim_start_matches('/'))),
         None => inside(root, pattern),
     };
-    match anchored {
+    let pattern = match anchored {
         Some(path) => format!("{mark}{path}"),
         // Escaped, because gitignore treats `#` as the beginning of a comment.
         None if pattern.starts_with('#') && mark.is_empty() => format!("\\{pattern}"),
         None => given.to_owned(),
+    };
+    braces_escaped(&pattern)
+}
+
+/// Escapes braces, unless they are escaped already or stand in a class such as `[{}]`. In gitignore
+/// they stand for themselves; the library that matches patterns would read alternatives.
+fn braces_escaped(pattern: &str) -> String {
+    let mut escaped = String::with_capacity(pattern.len());
+    let mut letters = pattern.chars();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\\' => escaped.extend([letter].into_iter().chain(letters.next())),
+            '[' => {
+                // A bracket at the beginning of a class is one of its letters.
+                let rest = letters.as_str();
+                let inner = rest.trim_start_matches(['!', '^']);
+                let inner = inner.strip_prefix(']').unwrap_or(inner);
+                let end = inner.find(']').map_or(rest.len(), |at| rest.len() - inner.len() + at);
+                escaped.push('[');
+                escaped.push_str(&rest[..end]);
+                letters = rest[end..].chars();
+            }
+            '{' | '}' => escaped.extend(['\\', letter]),
+            _ => escaped.push(letter),
+        }
     }
+    escaped
 }
 
 /// Returns the pattern for an absolute path inside the root, which may have patterns of names.
@@ -225,7 +251,7 @@ mod tests {
 
     #[test]
     fn patterns_follow_gitignore() {
-        let cases: [(&[&str], &[&str], &[&str]); 13] = [
+        let cases: [(&[&str], &[&str], &[&str]); 15] = [
             (&["cache"], &["cache/", "cache", "a/cache/"], &["caches", "a/b"]),
             (&["./cache"], &["cache/", "cache"], &["a/cache/"]),
             (&["/cache"], &["cache/", "cache"], &["a/cache/"]),
@@ -239,6 +265,8 @@ mod tests {
             (&["#13101", r"\!a", "[ab]1"], &["#13101", "!a", "a1", "x/b1"], &["13101", "c1"]),
             (&["!./a", "a*", "!./a/"], &["ab", "b/a", "a"], &["a/"]),
             (&["/some/root/x "], &["x ", "x /"], &["x", "x/", "x  "]),
+            (&["x{a,b}", "./{y}"], &["x{a,b}", "{y}"], &["xa", "xb", "y", "a/{y}"]),
+            (&["[{}]1", "[]{]2", r"\{"], &["{1", "}1", "{2", "]2", "{"], &["1", "2", r"\{"]),
         ];
         for (patterns, out, kept) in cases {
             let excludes = given(patterns);

@@ -417,6 +417,9 @@ impl<'a> RepairRun<'a> {
         self.remove_leftovers(wanted, report);
         self.remember(report);
         self.clean_parity(report);
+        if writes_parity(self.protection, self.job) {
+            self.protection.name_unnamed();
+        }
         self.clean(report)
     }
 
@@ -570,8 +573,9 @@ impl<'a> RepairRun<'a> {
     fn seen(&self, number: usize) -> Option<Seen> {
         let found = self.evidence.tree.of(number).filter(|_| self.job.to.is_none())?;
         let state = self.evidence.states.get(&number);
-        let is_kept = matches!(state, Some(FileState::Damaged(_) | FileState::Changed(_)));
-        Some(Seen { modified: found.modified, is_kept })
+        let is_changed = matches!(state, Some(FileState::Changed(_)));
+        let is_kept = is_changed || matches!(state, Some(FileState::Damaged(_)));
+        Some(Seen { modified: found.modified, is_kept, is_changed })
     }
 
     /// Whether an earlier repair to the same folder has restored an entry.

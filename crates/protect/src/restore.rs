@@ -84,6 +84,8 @@ pub(crate) struct Seen {
     pub modified: Timestamp,
     /// Whether it has bytes or a target of its own, which stay beside the name ([`crate::aside`]).
     pub is_kept: bool,
+    /// Whether somebody has changed it: it may be another file, which more people may read.
+    pub is_changed: bool,
 }
 
 /// Where something is that moves back.
@@ -509,7 +511,7 @@ impl<'t> Restoring<'t> {
         let failed = |error| self.failed(error);
         let file = self.open()?;
         self.expect_digest(&file, entry.size(), expected)?;
-        let is_hidden = self.target.set_attributes(&file, entry).map_err(failed)?;
+        let is_hidden = self.set_attributes(&file, entry).map_err(failed)?;
         self.sync(&file)?;
         Ok(Complete { restoring: self, is_hidden })
     }
@@ -560,25 +562,30 @@ impl Complete<'_> {
     }
 }
 
-impl RestoreTree {
-    /// Gives a new file the owner, the mode and the extended attributes of the file that it will
-    /// replace, or else those of the entry, and the entry's time. Until the file has its name, its
-    /// owner may read it in any case: if the repair is killed, the next one looks for bytes in it.
-    /// Returns whether the mode does not let its owner read it.
+impl Restoring<'_> {
+    /// Gives a new file its attributes: the time of the entry, and the owner, the mode and the
+    /// extended attributes of the damaged file that it will replace. If there is none, or another
+    /// file has its name now, it gets those of the entry, and gives nobody more access than that
+    /// other file. Until it has its name, its owner may read it in any case: if the repair is
+    /// killed, the next one looks for bytes in it. Returns whether the mode does not let its owner
+    /// read it.
     fn set_attributes(&self, file: &File, entry: &ProtectedEntry) -> io::Result<bool> {
-        let (folder, name) = self.folder.parent(&entry.path, false)?;
-        let (mode, owner, extended) = match folder.about(&name) {
-            Some((mode, owner)) => (mode, owner, Extended::of(&self.path_of(&entry.path))),
-            None => {
-                let owner = entry.details.owner.or_else(|| folder.owner());
-                (entry.mode, owner, entry.details.extended.as_deref().cloned().unwrap_or_default())
+        let (folder, name) = self.target.folder.parent(&entry.path, false)?;
+        let is_other = self.seen.is_none_or(|seen| seen.is_changed);
+        let now = folder.about(&name);
+        let own = entry.details.extended.as_deref().cloned().unwrap_or_default();
+        let (mode, owner, extended) = match now {
+            Some((mode, owner)) if is_other => {
+                (mode & entry.mode, entry.details.owner.or(owner), own)
             }
+            Some((mode, owner)) => (mode, owner, Extended::of(&self.target.path_of(&entry.path))),
+            None => (entry.mode, entry.details.owner.or_else(|| folder.owner()), own),
         };
         let mode = restored_mode(mode);
         let modified = entry.modified;
         let wanted =
             WantedAttributes { mode: mode | READABLE, modified, owner, extended: &extended };
-        self.refuse(wanted.give(file)?);
+        self.target.refuse(wanted.give(file)?);
         Ok(mode & READABLE == 0)
     }
 }

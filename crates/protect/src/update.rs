@@ -187,6 +187,9 @@ impl UpdatePlan<'_> {
             protection.remove_left();
         }
         let protected = parity.map(|plan| protect(&plan, progress)).transpose()?;
+        if updated != Updated::Anew {
+            protection.name_unnamed();
+        }
         let skipped = protected.as_ref().map_or(skipped, |report| report.skipped.clone());
         warnings.retain(|one| protected.as_ref().is_none_or(|new| !new.warnings.contains(one)));
         Ok(UpdateReport {

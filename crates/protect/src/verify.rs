@@ -616,9 +616,10 @@ fn set_unreadable(protection: &Protection, tree: &Tree, states: &mut BTreeMap<us
     }
 }
 
-/// Marks missing entries as unreadable if their disk is not mounted, or if another one hides them,
-/// because they only seem to be missing. An entry that was moved to another place in the tree has
-/// been found there, and is left alone.
+/// Marks entries as unreadable if their disk is not mounted, or if another one hides them: they only
+/// seem to be missing, or changed where a program that did not find its files has made others of
+/// the same names. An entry that was moved to another place in the tree has been found there, and is
+/// left alone.
 fn set_absent(protection: &Protection, evidence: &mut Evidence) {
     // What was on a disk that is there and empty is missing: perhaps the disk is a new one.
     let absent = mounts::absent(protection, &evidence.tree).into_iter();
@@ -630,7 +631,8 @@ fn set_absent(protection: &Protection, evidence: &mut Evidence) {
             evidence.states.remove(&point);
         }
         for number in point.into_iter().chain(protection.below(mount)) {
-            if evidence.states.get(&number) == Some(&FileState::Missing) {
+            use FileState::{Changed, Damaged, Missing};
+            if let Some(Missing | Changed(_) | Damaged(_)) = evidence.states.get(&number) {
                 let place = path_in(&protection.root, mount);
                 let reason = format!("{}: {}", shown(&place), absence.reason());
                 evidence.states.insert(number, FileState::Unreadable(reason));

@@ -2,9 +2,8 @@
 //!
 //! With `--json`, a command prints one object a line: its results, progress, warnings and errors.
 //! Each kind of line is a struct here, and [`Line`] holds any of them. The commands fill the
-//! structs in, serde prints them, and [`schema()`] describes them: `docs/json.schema.json` is
-//! written from these types, so a field's doc comment is what users read about it in `paritas
-//! schema`.
+//! structs in, serde prints them, and [`SCHEMA`] describes them. It is written from these types, so
+//! a field's doc comment is what users read about it in `paritas schema`.
 //!
 //! Names tell what a type is for:
 //!
@@ -45,3 +44,6 @@ pub use name::{
     PathKey, RootKey, TargetKey,
 };
 pub use schema::schema;
+
+/// The schema of all lines as a document: what [`schema()`] makes of the types.
+pub const SCHEMA: &str = include_str!("../json.schema.json");

@@ -1,4 +1,4 @@
-//! Compares `docs/json.schema.json` with the schema of the types. If the environment variable
+//! Compares `json.schema.json` with the schema of the types. If the environment variable
 //! `PARITAS_WRITE_SCHEMA` is set, writes the file first.
 
 use std::collections::BTreeSet;
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 #[test]
 fn the_schema_is_up_to_date() {
-    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/json.schema.json");
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("json.schema.json");
     let mut made = schema();
     made.sort_all_objects();
     if std::env::var_os("PARITAS_WRITE_SCHEMA").is_some() {
@@ -19,7 +19,7 @@ fn the_schema_is_up_to_date() {
     }
     let kept: Value = serde_json::from_str(&std::fs::read_to_string(&kept).unwrap()).unwrap();
     let hint = "PARITAS_WRITE_SCHEMA=1 cargo test -p paritas-report --test schema";
-    assert!(kept == made, "docs/json.schema.json is out of date; write it by `{hint}`");
+    assert!(kept == made, "json.schema.json is out of date; write it by `{hint}`");
 }
 
 /// Every type of line is printed by some command, and commands print only types that exist.

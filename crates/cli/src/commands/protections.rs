@@ -102,8 +102,17 @@ pub fn warn_of_absent(protection: &Protection, output: &Output) {
     }
 }
 
-/// Warns of what a killed command was still writing beside the parity.
+/// Warns of what a killed command was still writing beside the parity, or had not named yet.
 pub fn warn_of_unfinished(protection: &Protection, output: &Output) {
+    if let Some(unnamed) = protection.unnamed().next() {
+        output.warn(&format!(
+            "{}: {} has a temporary name, because the command that wrote it was interrupted; {} \
+             gives all such files their names",
+            title(protection),
+            shown(unnamed),
+            command("repair", protection)
+        ));
+    }
     let unfinished = protection.unfinished();
     let Some(folder) = unfinished.first().and_then(|path| path.parent()) else { return };
     let them = if unfinished.len() == 1 { "it" } else { "them" };

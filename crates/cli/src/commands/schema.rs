@@ -1,17 +1,14 @@
-//! `paritas schema`: prints the fields of the lines that `--json` prints, as
-//! `docs/json.schema.json` describes them.
+//! `paritas schema`: prints the fields of the lines that `--json` prints.
 
 use std::collections::BTreeSet;
 
+use paritas_report::SCHEMA;
 use paritas_report::commands::{COMMANDS, CommandLines};
 use serde_json::{Map, Value, json};
 
 use crate::commands::Outcome;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
-
-/// The whole schema.
-const SCHEMA: &str = include_str!("../../../../docs/json.schema.json");
 
 /// Returns the commands that this build has, and the types of their lines.
 fn commands() -> impl Iterator<Item = &'static CommandLines> {

@@ -1,8 +1,7 @@
-//! `docs/json.schema.json`: every JSON line that a test makes the program print is checked against
-//! it.
+//! The schema of `--json`, by which every line of JSON is checked that a test makes the program
+//! print.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use boon::{Compiler, SchemaIndex, Schemas};
@@ -23,9 +22,7 @@ struct Schema {
 fn schema() -> &'static Schema {
     static SCHEMA: OnceLock<Schema> = OnceLock::new();
     SCHEMA.get_or_init(|| {
-        let path: PathBuf =
-            [env!("CARGO_MANIFEST_DIR"), "../../docs/json.schema.json"].iter().collect();
-        let value: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+        let value: Value = serde_json::from_str(paritas_report::SCHEMA).unwrap();
         let (mut compiler, mut compiled) = (Compiler::new(), Schemas::new());
         compiler.add_resource(PLACE, value.clone()).unwrap();
         let mut compile = |place: &str| {
@@ -69,6 +66,6 @@ pub fn flaw(line: &Value) -> Option<String> {
 /// Checks that a line matches the schema.
 pub fn check(line: &Value) {
     if let Some(flaw) = flaw(line) {
-        panic!("the JSON is not as docs/json.schema.json says: {flaw}");
+        panic!("the JSON is not as crates/report/json.schema.json says: {flaw}");
     }
 }

@@ -97,6 +97,65 @@ fn unfinished_parity_goes_on_demand() {
     assert_eq!(names(&root.path().join(".paritas")).len(), 7);
 }
 
+/// A process was killed after it had named some of the parity, or before it had named any of a
+/// protection that another one followed.
+#[test]
+fn published_parity_is_named_and_other_parity_goes() {
+    let root = scene(72);
+    let folder = root.path().join(".paritas");
+    let names = |folder: &Path| -> Vec<String> {
+        names(folder).into_iter().map(|name| name.into_string().unwrap()).collect()
+    };
+    let named = names(&folder);
+    let temporary = |name: &str| folder.join(format!(".{name}.01234567.tmp"));
+    let unnamed: Vec<PathBuf> = named[1..3].iter().map(|name| temporary(name)).collect();
+    let unname = || {
+        for (name, temporary) in named[1..3].iter().zip(&unnamed) {
+            fs::rename(folder.join(name), temporary).unwrap();
+        }
+    };
+    // Complete files of a protection that was never published.
+    let other = scene(73);
+    let theirs = other.path().join(".paritas");
+    let mut dead = Vec::new();
+    for name in names(&theirs) {
+        let to = name.replacen(&only(other.path()).label(), &only(root.path()).label(), 1);
+        fs::copy(theirs.join(&name), temporary(&to)).unwrap();
+        dead.push(temporary(&to));
+    }
+    dead.sort();
+    unname();
+    assert_eq!(only(root.path()).unfinished(), dead);
+    assert!(only(root.path()).unnamed().eq(unnamed.iter().map(PathBuf::as_path)));
+    mend(root.path());
+    assert_eq!(only(root.path()).unnamed().count(), 0);
+    let report = repaired(root.path(), RepairJob::default().clean(true));
+    assert_eq!(report.cleaned, dead);
+    assert_eq!(names(&folder), named);
+    unname();
+    assert_ne!(updated(root.path()).updated, Updated::Anew);
+    assert!(named.iter().all(|name| folder.join(name).exists()));
+}
+
+/// The name of a private file leads to a public one now, and the other way round.
+#[test]
+fn restored_bytes_are_no_more_public_than_they_were() {
+    let root = scene(74);
+    let [private, public, between] = ["one/1", "one/2", "t"].map(|name| root.path().join(name));
+    fs::set_permissions(&private, Permissions::from_mode(0o600)).unwrap();
+    updated(root.path());
+    let before = [&private, &public].map(|path| fs::read(path).unwrap());
+    for (from, to) in [(&private, &between), (&public, &private), (&between, &public)] {
+        fs::rename(from, to).unwrap();
+    }
+    repaired(root.path(), RepairJob::default().restore_changed(true));
+    // The public file replaced a private one: who could not read that one cannot read this one.
+    for (path, bytes) in [&private, &public].into_iter().zip(before) {
+        assert_eq!(fs::read(path).unwrap(), bytes);
+        assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+}
+
 /// The copies beside a single protected file are listed and removed like those in a folder.
 #[test]
 fn copies_beside_a_single_file_are_found() {
