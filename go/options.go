@@ -87,7 +87,7 @@ func WithFastOneParityMatrix() Option { return func(o *options) { o.onesForOne =
 
 // WithStreamBlockSize sets the number of bytes of each stream that are handled at a time. The default
 // is the length in [WithAutoGoroutines], or else 4 MiB. It is rounded up to a multiple of the code's
-// unit.
+// unit. A call needs a block for every shard; the encoder keeps this memory for later calls.
 func WithStreamBlockSize(n int) Option { return func(o *options) { o.block = n } }
 
 // WithConcurrentStreams reads and writes all streams of a block at the same time.

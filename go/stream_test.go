@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"runtime"
+	"runtime/debug"
 	"slices"
 	"testing"
 	"testing/iotest"
@@ -90,6 +92,68 @@ func walkStreams(t *testing.T, code string, length int, concurrent bool) {
 	shards[7][length/10] ^= 1
 	if right, err := streams.Verify(readers(shards)); right || err != nil {
 		t.Fatalf("a flipped bit: %v, %v", right, err)
+	}
+}
+
+// allocated returns how many bytes a call allocates, after a first one. Pools would be emptied by a
+// collection of garbage, and each processor has its own.
+func allocated(call func()) uint64 {
+	const calls = 10
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	call()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range calls {
+		call()
+	}
+	runtime.ReadMemStats(&after)
+	return (after.TotalAlloc - before.TotalAlloc) / calls
+}
+
+func TestLaterCallsAllocateNoBlocks(t *testing.T) {
+	streams := must[paritas.StreamEncoder](t)(paritas.NewStream(2, 1))
+	shards := encoded(t, must[paritas.Encoder](t)(paritas.New(2, 1)), sample(2000))
+	discard := []io.Writer{io.Discard}
+	calls := map[string]func() error{
+		"Encode":      func() error { return streams.Encode(readers(shards[:2]), discard) },
+		"Verify":      func() error { _, err := streams.Verify(readers(shards)); return err },
+		"Reconstruct": func() error { return streams.Reconstruct(append(readers(shards[:2]), nil), []io.Writer{2: io.Discard}) },
+		"failing":     func() error { return streams.Encode(readers([][]byte{{1}, {}}), discard) },
+	}
+	expected := map[string]error{"failing": paritas.ErrShardSize}
+	for name, call := range calls {
+		bytes := allocated(func() { expectError(t, call(), expected[name]) })
+		if bytes > 64<<10 { // a block of one stream has 4 MiB
+			t.Errorf("%s allocates %d bytes", name, bytes)
+		}
+	}
+}
+
+// interrupted is a writer that calls a function before it takes bytes.
+type interrupted struct {
+	io.Writer
+	before func()
+}
+
+func (i interrupted) Write(given []byte) (int, error) {
+	i.before()
+	return i.Writer.Write(given)
+}
+
+func TestCallsAtTheSameTimeShareNoBlocks(t *testing.T) {
+	streams := must[paritas.StreamEncoder](t)(paritas.NewStream(2, 1))
+	encoder := must[paritas.Encoder](t)(paritas.New(2, 1))
+	outer, inner := encoded(t, encoder, sample(2000)), encoded(t, encoder, sample(1998))
+	encode := func(shards [][]byte, before func()) {
+		var parity bytes.Buffer
+		expectError(t, streams.Encode(readers(shards[:2]), []io.Writer{interrupted{&parity, before}}), nil)
+		if !bytes.Equal(parity.Bytes(), shards[2]) {
+			t.Errorf("another parity of %d bytes", len(shards[2]))
+		}
+	}
+	for range 2 {
+		encode(outer, func() { encode(inner, func() {}) })
 	}
 }
 
