@@ -24,8 +24,10 @@ type StreamEncoder interface {
 	// Split cuts size bytes of data into data shards. The last shards are filled up with zeros.
 	Split(data io.Reader, dst []io.Writer, size int64) error
 
-	// Join writes the first outSize bytes of the data shards to dst. If streams turn out to differ in
-	// length, so that bytes may be at wrong places, it returns ErrShardSize after it has written them.
+	// Join writes the first outSize bytes of the data shards to dst, and reads nothing after them. If
+	// streams turn out to differ in length, so that bytes may be at wrong places, it returns ErrShardSize
+	// after it has written them. A stream that was cut is noticed if the whole of an object is joined; if
+	// only its beginning is, a first stream that was cut may go unnoticed.
 	Join(dst io.Writer, shards []io.Reader, outSize int64) error
 }
 
@@ -197,13 +199,10 @@ func (s streams) Join(dst io.Writer, shards []io.Reader, outSize int64) error {
 		left -= n
 		if number == 0 {
 			first = n
-			continue
 		}
-		longer, err := isLonger(shard, n, first)
-		if err != nil {
-			return err
-		}
-		uneven = uneven || longer || n < first && left > 0
+		// A stream has ended if bytes are left to write.
+		cut := left > 0 && (n < first || n%int64(s.unit) != 0)
+		uneven = uneven || n > first || cut
 	}
 	switch {
 	case left > 0:
@@ -212,18 +211,6 @@ func (s streams) Join(dst io.Writer, shards []io.Reader, outSize int64) error {
 		return ErrShardSize
 	}
 	return nil
-}
-
-// isLonger tells whether a stream, of which n bytes have been read, has more than most bytes.
-func isLonger(stream io.Reader, n, most int64) (bool, error) {
-	if n > most {
-		return true, nil
-	}
-	more, err := io.CopyN(io.Discard, stream, most-n+1)
-	if err == io.EOF {
-		err = nil
-	}
-	return n+more > most, err
 }
 
 // blocks reads a block of every stream, until they end. A shard whose stream is nil is empty; its

@@ -226,21 +226,50 @@ func TestStreamsThatFailAreNamed(t *testing.T) {
 
 // A stream that is cut by less than the padding leaves bytes enough, but at wrong places.
 func TestJoinNoticesStreamsThatWereCut(t *testing.T) {
-	for _, data := range []int{2, 3, 5} {
-		streams := must[paritas.StreamEncoder](t)(paritas.NewStream(data, 2))
-		join := func(number, length int, outSize int64) error {
-			shards := slices.Repeat([][]byte{sample(1000)}, data)
-			shards[number] = shards[number][:length]
-			return streams.Join(io.Discard, readers(shards), outSize)
+	for _, unit := range []int{1, 64} {
+		for _, data := range []int{2, 3, 5} {
+			streams := must[paritas.StreamEncoder](t)(paritas.NewStream(data, 2, paritas.WithLeopardGF(unit == 64)))
+			join := func(number, length, outSize int) error {
+				shards := slices.Repeat([][]byte{sample(1024)}, data)
+				shards[number] = shards[number][:length]
+				return streams.Join(io.Discard, readers(shards), int64(outSize))
+			}
+			padding := data*unit - 1
+			size := 1024*data - padding
+			for number := range data - 1 {
+				for cut := 1; cut <= padding; cut++ {
+					expectError(t, join(number, 1024-cut, size), paritas.ErrShardSize)
+				}
+				expectError(t, join(number, 1024-padding-1, size), paritas.ErrShortData)
+			}
+			expectError(t, join(0, 0, 1024), paritas.ErrShardSize)
+			for _, bytes := range []int{0, 10, 1024, 1025, size} {
+				expectError(t, join(data-1, 1024-padding, bytes), nil)
+			}
 		}
-		size := int64(1000*data - 20)
-		for number := range data - 1 {
-			expectError(t, join(number, 990, size), paritas.ErrShardSize)
-			expectError(t, join(number, 970, size), paritas.ErrShortData)
+	}
+}
+
+// A stream may stay open after the bytes that are asked for, or belong to something else from there on.
+func TestJoinReadsNothingBeyondItsSize(t *testing.T) {
+	streams := must[paritas.StreamEncoder](t)(paritas.NewStream(2, 1))
+	for second := range 6 { // bytes that are taken from the second stream
+		object := sample(4 + second)
+		open, writer := io.Pipe()
+		go writer.Write(append(bytes.Clone(object[4:]), "rest"...))
+		var joined bytes.Buffer
+		err := streams.Join(&joined, []io.Reader{bytes.NewReader(object[:4]), open}, int64(len(object)))
+		if !bytes.Equal(joined.Bytes(), object) {
+			t.Errorf("%d bytes: other ones came back", len(object))
 		}
-		expectError(t, join(0, 0, 1000), paritas.ErrShardSize)
-		for _, bytes := range []int64{0, 10, 1000, 1001, size} {
-			expectError(t, join(data-1, 980, bytes), nil)
+		if second <= 4 {
+			expectError(t, err, nil)
+		} else {
+			expectError(t, err, paritas.ErrShardSize)
+		}
+		rest := make([]byte, 4)
+		if _, err := io.ReadFull(open, rest); err != nil || string(rest) != "rest" {
+			t.Errorf("%d bytes: then follows %q, %v", len(object), rest, err)
 		}
 	}
 }

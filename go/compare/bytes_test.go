@@ -201,6 +201,32 @@ func TestMistakesAreAnsweredAlike(t *testing.T) {
 	}
 }
 
+// Both packages leave the same bytes of every stream to be read after Join.
+func TestJoinReadsAlike(t *testing.T) {
+	ours, _ := paritas.NewStream(4, 2)
+	theirs, _ := reedsolomon.NewStream(4, 2)
+	for outSize := range int64(41) {
+		join := func(streams reedsolomon.StreamEncoder) (left [4]int, err error) {
+			readers, shards := make([]io.Reader, 4), [4]*bytes.Reader{}
+			for number := range shards {
+				shards[number] = bytes.NewReader(make([]byte, 10))
+				readers[number] = shards[number]
+			}
+			err = streams.Join(io.Discard, readers, outSize)
+			for number, shard := range shards {
+				left[number] = shard.Len()
+			}
+			return left, err
+		}
+		our, err := join(ours)
+		their, theirErr := join(theirs)
+		expectAlike(t, fmt.Sprint("join ", outSize), err, theirErr)
+		if our != their {
+			t.Errorf("after joining %d bytes, %v are left; reedsolomon: %v", outSize, our, their)
+		}
+	}
+}
+
 func TestNumbersOfShardsAreRefusedAlike(t *testing.T) {
 	for _, shape := range [][2]int{{0, 1}, {1, 0}, {-1, 2}, {4, -1}, {256, 0}, {255, 1}, {0, 0}} {
 		_, our := paritas.New(shape[0], shape[1])
