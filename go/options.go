@@ -76,7 +76,7 @@ func WithJerasureMatrix() Option { return func(o *options) { o.family = "reed-so
 
 // WithLeopardGF chooses the code that Leopard and klauspost/reedsolomon have over bytes: the family
 // leopard8. The length of shards is a multiple of 64 bytes. The number of data shards, plus that of
-// parity shards rounded up to a power of two, is at most 256.
+// parity shards rounded up to a power of two, is at most 256: for more, [New] returns ErrMaxShardNum.
 func WithLeopardGF(enabled bool) Option {
 	return func(o *options) { o.leopard = enabled }
 }
