@@ -21,7 +21,8 @@ type StreamEncoder interface {
 	// valid; it is computed if it is not nil in fill.
 	Reconstruct(valid []io.Reader, fill []io.Writer) error
 
-	// Split cuts size bytes of data into data shards. The last shards are filled up with zeros.
+	// Split cuts size bytes of data into data shards, and leaves the bytes after them unread. The last
+	// shards are filled up with zeros. If data ends before size bytes, it returns ErrShortData.
 	Split(data io.Reader, dst []io.Writer, size int64) error
 
 	// Join writes the first outSize bytes of the data shards to dst, and reads nothing after them. If

@@ -224,6 +224,24 @@ func TestStreamsThatFailAreNamed(t *testing.T) {
 	}
 }
 
+// What follows in a source is not padding, and a source that ends early is not filled up.
+func TestSplitTakesTheGivenSizeAlone(t *testing.T) {
+	streams := must[paritas.StreamEncoder](t)(paritas.NewStream(2, 1))
+	split := func(source io.Reader) (string, error) {
+		pieces, buffers := writers(2)
+		err := streams.Split(source, pieces, 5)
+		return buffers[0].String() + "|" + buffers[1].String(), err
+	}
+	longer := bytes.NewBufferString("abcdefgh")
+	if pieces, err := split(longer); pieces != "abc|de\x00" || err != nil || longer.String() != "fgh" {
+		t.Errorf("got %q and %v, and %q is left", pieces, err, longer)
+	}
+	for length := range 5 {
+		_, err := split(bytes.NewReader(make([]byte, length)))
+		expectError(t, err, paritas.ErrShortData)
+	}
+}
+
 // A stream that is cut by less than the padding leaves bytes enough, but at wrong places.
 func TestJoinNoticesStreamsThatWereCut(t *testing.T) {
 	for _, unit := range []int{1, 64} {

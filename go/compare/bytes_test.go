@@ -201,6 +201,31 @@ func TestMistakesAreAnsweredAlike(t *testing.T) {
 	}
 }
 
+// Both packages split a stream of the given size into the same shards.
+func TestStreamsAreSplitAlike(t *testing.T) {
+	ours, _ := paritas.NewStream(4, 2)
+	theirs, _ := reedsolomon.NewStream(4, 2)
+	for size := range 50 {
+		split := func(streams reedsolomon.StreamEncoder) (shards [4]string, err error) {
+			writers, buffers := make([]io.Writer, 4), make([]bytes.Buffer, 4)
+			for number := range buffers {
+				writers[number] = &buffers[number]
+			}
+			err = streams.Split(bytes.NewReader(bytes.Repeat([]byte{1}, size)), writers, int64(size))
+			for number := range buffers {
+				shards[number] = buffers[number].String()
+			}
+			return shards, err
+		}
+		our, err := split(ours)
+		their, theirErr := split(theirs)
+		expectAlike(t, fmt.Sprint("split ", size), err, theirErr)
+		if our != their {
+			t.Errorf("%d bytes are split into %q; reedsolomon: %q", size, our, their)
+		}
+	}
+}
+
 // Both packages leave the same bytes of every stream to be read after Join.
 func TestJoinReadsAlike(t *testing.T) {
 	ours, _ := paritas.NewStream(4, 2)
