@@ -2,8 +2,8 @@
 //
 // Its interface is that of github.com/klauspost/reedsolomon: [New] returns an [Encoder], with the
 // same methods, the same errors and the same bytes, so that a program only changes an import. The
-// errors are variables that may be compared with ==. README.md lists the names that are missing.
-// [NewCode] makes an encoder for any other code of Paritas, by its name.
+// errors are variables that may be compared with ==. README.md lists the names that are missing,
+// and what else differs. [NewCode] makes an encoder for any other code of Paritas, by its name.
 //
 //	encoder, err := paritas.New(10, 4)
 //	shards, err := encoder.Split(object)

@@ -3,6 +3,7 @@ package paritas
 import (
 	"fmt"
 	"io"
+	"math/bits"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -84,6 +85,8 @@ type encoder struct {
 	additions    []atomic.Uintptr // the prepared calls that EncodeIdx has made, by data shard
 }
 
+const maxShards = 256 // data and parity together
+
 // New returns an encoder for the given numbers of data and parity shards. By default it has the
 // matrix, and so the bytes, of klauspost/reedsolomon, Backblaze and MinIO.
 func New(dataShards, parityShards int, opts ...Option) (Encoder, error) {
@@ -111,13 +114,18 @@ func newShape(data, parity int, o options) (*encoder, error) {
 	switch {
 	case data < 1 || parity < 0:
 		return nil, ErrInvShardNum
-	case data > 256-parity:
+	case data > maxShards-parity:
 		return nil, ErrMaxShardNum
 	case parity == 0:
 		return &encoder{data: data, unit: 1, strip: 1, options: o}, nil
+	case o.leopard && data > maxShards-powerOfTwo(parity):
+		return nil, ErrMaxShardNum
 	}
 	return newCode(o.spec(data, parity), o)
 }
+
+// powerOfTwo rounds a positive number up to a power of two.
+func powerOfTwo(number int) int { return 1 << bits.Len(uint(number-1)) }
 
 // native is paritas_options.
 type native struct {

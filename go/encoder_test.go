@@ -244,6 +244,18 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 	expect(err, paritas.ErrInvShardNum)
 	_, err = paritas.New(200, 57)
 	expect(err, paritas.ErrMaxShardNum)
+	// For Leopard's code, the parity shards count as rounded up to a power of two.
+	leopard := paritas.WithLeopardGF(true)
+	for _, shape := range [][2]int{{200, 56}, {129, 100}, {193, 33}, {1, 129}, {1, 255}, {255, 2}} {
+		_, err = paritas.New(shape[0], shape[1], leopard)
+		expect(err, paritas.ErrMaxShardNum)
+		_, err = paritas.NewStream(shape[0], shape[1], leopard)
+		expect(err, paritas.ErrMaxShardNum)
+	}
+	for _, shape := range [][2]int{{128, 128}, {128, 100}, {192, 33}, {1, 128}, {254, 2}, {255, 1}, {256, 0}} {
+		_, err = paritas.New(shape[0], shape[1], leopard)
+		expect(err, nil)
+	}
 	for _, spec := range []string{"xcode:n=5", "dpg:k=4,m=2,m2=3", "nonsense:k=3", "lt:k=8,n=16", "10+", "4+2\x00", "4+2\x00 is cut here"} {
 		if _, err := paritas.NewCode(spec); err == nil {
 			t.Errorf("%s was taken", spec)

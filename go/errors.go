@@ -12,8 +12,9 @@ var (
 	// ErrInvShardNum says that an encoder needs at least one data shard, and that the number of parity
 	// shards must not be negative; or that there is no shard with this number.
 	ErrInvShardNum = errors.New("there are fewer than 1 data shard or 0 parity shards, or no shard has the given number")
-	// ErrMaxShardNum says that there are more than 256 shards.
-	ErrMaxShardNum = errors.New("there can be at most 256 shards of data and parity")
+	// ErrMaxShardNum says that there are more than 256 shards, or too many for [WithLeopardGF].
+	ErrMaxShardNum = errors.New("there can be at most 256 shards of data and parity; " +
+		"for WithLeopardGF, the parity shards count as rounded up to a power of two")
 	// ErrTooFewShards says that the number of shards is wrong, or that too few are present.
 	ErrTooFewShards = errors.New("the number of shards is wrong, or too few of them are present")
 	// ErrShardNoData says that no shard has any data.

@@ -76,7 +76,7 @@ func WithJerasureMatrix() Option { return func(o *options) { o.family = "reed-so
 
 // WithLeopardGF chooses the code that Leopard and klauspost/reedsolomon have over bytes: the family
 // leopard8. The length of shards is a multiple of 64 bytes. The number of data shards, plus that of
-// parity shards rounded up to a power of two, is at most 256.
+// parity shards rounded up to a power of two, is at most 256: for more, [New] returns ErrMaxShardNum.
 func WithLeopardGF(enabled bool) Option {
 	return func(o *options) { o.leopard = enabled }
 }
@@ -87,7 +87,7 @@ func WithFastOneParityMatrix() Option { return func(o *options) { o.onesForOne =
 
 // WithStreamBlockSize sets the number of bytes of each stream that are handled at a time. The default
 // is the length in [WithAutoGoroutines], or else 4 MiB. It is rounded up to a multiple of the code's
-// unit.
+// unit. A call needs a block for every shard; the encoder keeps this memory for later calls.
 func WithStreamBlockSize(n int) Option { return func(o *options) { o.block = n } }
 
 // WithConcurrentStreams reads and writes all streams of a block at the same time.

@@ -21,15 +21,44 @@ type StreamEncoder interface {
 	// valid; it is computed if it is not nil in fill.
 	Reconstruct(valid []io.Reader, fill []io.Writer) error
 
-	// Split cuts size bytes of data into data shards. The last shards are filled up with zeros.
+	// Split cuts size bytes of data into data shards, and leaves the bytes after them unread. The last
+	// shards are filled up with zeros. If data ends before size bytes, it returns ErrShortData.
 	Split(data io.Reader, dst []io.Writer, size int64) error
 
-	// Join writes the first outSize bytes of the data shards to dst. If streams turn out to differ in
-	// length, so that bytes may be at wrong places, it returns ErrShardSize after it has written them.
+	// Join writes the first outSize bytes of the data shards to dst, and reads nothing after them. If
+	// streams turn out to differ in length, so that bytes may be at wrong places, it returns ErrShardSize
+	// after it has written them. A stream that was cut is noticed if the whole of an object is joined; if
+	// only its beginning is, a first stream that was cut may go unnoticed.
 	Join(dst io.Writer, shards []io.Reader, outSize int64) error
 }
 
-type streams struct{ *encoder }
+type streams struct {
+	*encoder
+	block int        // bytes of each stream that are handled at a time
+	rooms *sync.Pool // a room for every call that runs at the same time, kept for later calls
+}
+
+// A room holds a block of every stream. Memory for blocks is large, and to get it takes longer than to
+// encode short streams.
+type room struct {
+	memory  [][]byte
+	shards  [][]byte // the parts of memory that are in use
+	lengths []int
+}
+
+// streaming returns an encoder that handles streams in blocks of the length in its options, rounded up.
+func streaming(e *encoder) streams {
+	multiple := e.strip
+	for multiple%e.unit != 0 {
+		multiple += e.strip
+	}
+	block := (e.options.block + multiple - 1) / multiple * multiple
+	count := e.TotalShards()
+	rooms := &sync.Pool{New: func() any {
+		return &room{AllocAligned(count, block), make([][]byte, count), make([]int, count)}
+	}}
+	return streams{e, block, rooms}
+}
 
 // NewStream returns an encoder of streams, for the code that [New] chooses for the same arguments.
 func NewStream(dataShards, parityShards int, opts ...Option) (StreamEncoder, error) {
@@ -37,7 +66,7 @@ func NewStream(dataShards, parityShards int, opts ...Option) (StreamEncoder, err
 	if err != nil {
 		return nil, err
 	}
-	return streams{made}, nil
+	return streaming(made), nil
 }
 
 // NewStreamC returns an encoder of streams like [NewStream]. The flags say whether all streams of a
@@ -55,7 +84,7 @@ func NewStreamCode(spec string, opts ...Option) (StreamEncoder, error) {
 	if err != nil {
 		return nil, err
 	}
-	return streams{made}, nil
+	return streaming(made), nil
 }
 
 func (s streams) Encode(data []io.Reader, parity []io.Writer) error {
@@ -171,13 +200,10 @@ func (s streams) Join(dst io.Writer, shards []io.Reader, outSize int64) error {
 		left -= n
 		if number == 0 {
 			first = n
-			continue
 		}
-		longer, err := isLonger(shard, n, first)
-		if err != nil {
-			return err
-		}
-		uneven = uneven || longer || n < first && left > 0
+		// A stream has ended if bytes are left to write.
+		cut := left > 0 && (n < first || n%int64(s.unit) != 0)
+		uneven = uneven || n > first || cut
 	}
 	switch {
 	case left > 0:
@@ -188,30 +214,13 @@ func (s streams) Join(dst io.Writer, shards []io.Reader, outSize int64) error {
 	return nil
 }
 
-// isLonger tells whether a stream, of which n bytes have been read, has more than most bytes.
-func isLonger(stream io.Reader, n, most int64) (bool, error) {
-	if n > most {
-		return true, nil
-	}
-	more, err := io.CopyN(io.Discard, stream, most-n+1)
-	if err == io.EOF {
-		err = nil
-	}
-	return n+more > most, err
-}
-
 // blocks reads a block of every stream, until they end. A shard whose stream is nil is empty; its
 // memory has room for a block.
 func (s streams) blocks(readers []io.Reader, each func(shards [][]byte, size int) error) error {
-	multiple := s.strip
-	for multiple%s.unit != 0 {
-		multiple += s.strip
-	}
-	block := (s.options.block + multiple - 1) / multiple * multiple
-	memory := s.AllocAligned(block)
-	shards := make([][]byte, len(memory))
+	r := s.rooms.Get().(*room)
+	defer s.rooms.Put(r)
 	for some := false; ; some = true {
-		size, err := s.read(readers, memory, shards)
+		size, err := s.read(readers, r)
 		switch {
 		case err != nil:
 			return err
@@ -220,21 +229,21 @@ func (s streams) blocks(readers []io.Reader, each func(shards [][]byte, size int
 		case size == 0:
 			return ErrShardNoData
 		}
-		if err := each(shards, size); err != nil || size < block {
+		if err := each(r.shards, size); err != nil || size < s.block {
 			return err
 		}
 	}
 }
 
-// read fills shards from streams, and returns their length.
-func (s streams) read(readers []io.Reader, memory, shards [][]byte) (int, error) {
-	lengths := make([]int, len(readers))
+// read fills the shards of a room from streams, and returns their length.
+func (s streams) read(readers []io.Reader, r *room) (int, error) {
+	clear(r.lengths)
 	err := each(s.options.reads, len(readers), func(number int) error {
 		if readers[number] == nil {
 			return nil
 		}
-		n, err := io.ReadFull(readers[number], memory[number])
-		lengths[number] = n
+		n, err := io.ReadFull(readers[number], r.memory[number])
+		r.lengths[number] = n
 		if err == nil || err == io.EOF || err == io.ErrUnexpectedEOF {
 			return nil
 		}
@@ -245,14 +254,14 @@ func (s streams) read(readers []io.Reader, memory, shards [][]byte) (int, error)
 	}
 	size := -1
 	for number, reader := range readers {
-		shards[number] = memory[number][:lengths[number]]
+		r.shards[number] = r.memory[number][:r.lengths[number]]
 		if reader == nil {
 			continue
 		}
 		if size < 0 {
-			size = lengths[number]
+			size = r.lengths[number]
 		}
-		if lengths[number] != size {
+		if r.lengths[number] != size {
 			return 0, ErrShardSize
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"runtime"
+	"runtime/debug"
 	"slices"
 	"testing"
 	"testing/iotest"
@@ -93,6 +95,68 @@ func walkStreams(t *testing.T, code string, length int, concurrent bool) {
 	}
 }
 
+// allocated returns how many bytes a call allocates, after a first one. Pools would be emptied by a
+// collection of garbage, and each processor has its own.
+func allocated(call func()) uint64 {
+	const calls = 10
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	call()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range calls {
+		call()
+	}
+	runtime.ReadMemStats(&after)
+	return (after.TotalAlloc - before.TotalAlloc) / calls
+}
+
+func TestLaterCallsAllocateNoBlocks(t *testing.T) {
+	streams := must[paritas.StreamEncoder](t)(paritas.NewStream(2, 1))
+	shards := encoded(t, must[paritas.Encoder](t)(paritas.New(2, 1)), sample(2000))
+	discard := []io.Writer{io.Discard}
+	calls := map[string]func() error{
+		"Encode":      func() error { return streams.Encode(readers(shards[:2]), discard) },
+		"Verify":      func() error { _, err := streams.Verify(readers(shards)); return err },
+		"Reconstruct": func() error { return streams.Reconstruct(append(readers(shards[:2]), nil), []io.Writer{2: io.Discard}) },
+		"failing":     func() error { return streams.Encode(readers([][]byte{{1}, {}}), discard) },
+	}
+	expected := map[string]error{"failing": paritas.ErrShardSize}
+	for name, call := range calls {
+		bytes := allocated(func() { expectError(t, call(), expected[name]) })
+		if bytes > 64<<10 { // a block of one stream has 4 MiB
+			t.Errorf("%s allocates %d bytes", name, bytes)
+		}
+	}
+}
+
+// interrupted is a writer that calls a function before it takes bytes.
+type interrupted struct {
+	io.Writer
+	before func()
+}
+
+func (i interrupted) Write(given []byte) (int, error) {
+	i.before()
+	return i.Writer.Write(given)
+}
+
+func TestCallsAtTheSameTimeShareNoBlocks(t *testing.T) {
+	streams := must[paritas.StreamEncoder](t)(paritas.NewStream(2, 1))
+	encoder := must[paritas.Encoder](t)(paritas.New(2, 1))
+	outer, inner := encoded(t, encoder, sample(2000)), encoded(t, encoder, sample(1998))
+	encode := func(shards [][]byte, before func()) {
+		var parity bytes.Buffer
+		expectError(t, streams.Encode(readers(shards[:2]), []io.Writer{interrupted{&parity, before}}), nil)
+		if !bytes.Equal(parity.Bytes(), shards[2]) {
+			t.Errorf("another parity of %d bytes", len(shards[2]))
+		}
+	}
+	for range 2 {
+		encode(outer, func() { encode(inner, func() {}) })
+	}
+}
+
 // short is a writer that takes less than it is given, and does not say so.
 type short struct{}
 
@@ -160,23 +224,70 @@ func TestStreamsThatFailAreNamed(t *testing.T) {
 	}
 }
 
+// What follows in a source is not padding, and a source that ends early is not filled up.
+func TestSplitTakesTheGivenSizeAlone(t *testing.T) {
+	streams := must[paritas.StreamEncoder](t)(paritas.NewStream(2, 1))
+	split := func(source io.Reader) (string, error) {
+		pieces, buffers := writers(2)
+		err := streams.Split(source, pieces, 5)
+		return buffers[0].String() + "|" + buffers[1].String(), err
+	}
+	longer := bytes.NewBufferString("abcdefgh")
+	if pieces, err := split(longer); pieces != "abc|de\x00" || err != nil || longer.String() != "fgh" {
+		t.Errorf("got %q and %v, and %q is left", pieces, err, longer)
+	}
+	for length := range 5 {
+		_, err := split(bytes.NewReader(make([]byte, length)))
+		expectError(t, err, paritas.ErrShortData)
+	}
+}
+
 // A stream that is cut by less than the padding leaves bytes enough, but at wrong places.
 func TestJoinNoticesStreamsThatWereCut(t *testing.T) {
-	for _, data := range []int{2, 3, 5} {
-		streams := must[paritas.StreamEncoder](t)(paritas.NewStream(data, 2))
-		join := func(number, length int, outSize int64) error {
-			shards := slices.Repeat([][]byte{sample(1000)}, data)
-			shards[number] = shards[number][:length]
-			return streams.Join(io.Discard, readers(shards), outSize)
+	for _, unit := range []int{1, 64} {
+		for _, data := range []int{2, 3, 5} {
+			streams := must[paritas.StreamEncoder](t)(paritas.NewStream(data, 2, paritas.WithLeopardGF(unit == 64)))
+			join := func(number, length, outSize int) error {
+				shards := slices.Repeat([][]byte{sample(1024)}, data)
+				shards[number] = shards[number][:length]
+				return streams.Join(io.Discard, readers(shards), int64(outSize))
+			}
+			padding := data*unit - 1
+			size := 1024*data - padding
+			for number := range data - 1 {
+				for cut := 1; cut <= padding; cut++ {
+					expectError(t, join(number, 1024-cut, size), paritas.ErrShardSize)
+				}
+				expectError(t, join(number, 1024-padding-1, size), paritas.ErrShortData)
+			}
+			expectError(t, join(0, 0, 1024), paritas.ErrShardSize)
+			for _, bytes := range []int{0, 10, 1024, 1025, size} {
+				expectError(t, join(data-1, 1024-padding, bytes), nil)
+			}
 		}
-		size := int64(1000*data - 20)
-		for number := range data - 1 {
-			expectError(t, join(number, 990, size), paritas.ErrShardSize)
-			expectError(t, join(number, 970, size), paritas.ErrShortData)
+	}
+}
+
+// A stream may stay open after the bytes that are asked for, or belong to something else from there on.
+func TestJoinReadsNothingBeyondItsSize(t *testing.T) {
+	streams := must[paritas.StreamEncoder](t)(paritas.NewStream(2, 1))
+	for second := range 6 { // bytes that are taken from the second stream
+		object := sample(4 + second)
+		open, writer := io.Pipe()
+		go writer.Write(append(bytes.Clone(object[4:]), "rest"...))
+		var joined bytes.Buffer
+		err := streams.Join(&joined, []io.Reader{bytes.NewReader(object[:4]), open}, int64(len(object)))
+		if !bytes.Equal(joined.Bytes(), object) {
+			t.Errorf("%d bytes: other ones came back", len(object))
 		}
-		expectError(t, join(0, 0, 1000), paritas.ErrShardSize)
-		for _, bytes := range []int64{0, 10, 1000, 1001, size} {
-			expectError(t, join(data-1, 980, bytes), nil)
+		if second <= 4 {
+			expectError(t, err, nil)
+		} else {
+			expectError(t, err, paritas.ErrShardSize)
+		}
+		rest := make([]byte, 4)
+		if _, err := io.ReadFull(open, rest); err != nil || string(rest) != "rest" {
+			t.Errorf("%d bytes: then follows %q, %v", len(object), rest, err)
 		}
 	}
 }

@@ -201,6 +201,57 @@ func TestMistakesAreAnsweredAlike(t *testing.T) {
 	}
 }
 
+// Both packages split a stream of the given size into the same shards.
+func TestStreamsAreSplitAlike(t *testing.T) {
+	ours, _ := paritas.NewStream(4, 2)
+	theirs, _ := reedsolomon.NewStream(4, 2)
+	for size := range 50 {
+		split := func(streams reedsolomon.StreamEncoder) (shards [4]string, err error) {
+			writers, buffers := make([]io.Writer, 4), make([]bytes.Buffer, 4)
+			for number := range buffers {
+				writers[number] = &buffers[number]
+			}
+			err = streams.Split(bytes.NewReader(bytes.Repeat([]byte{1}, size)), writers, int64(size))
+			for number := range buffers {
+				shards[number] = buffers[number].String()
+			}
+			return shards, err
+		}
+		our, err := split(ours)
+		their, theirErr := split(theirs)
+		expectAlike(t, fmt.Sprint("split ", size), err, theirErr)
+		if our != their {
+			t.Errorf("%d bytes are split into %q; reedsolomon: %q", size, our, their)
+		}
+	}
+}
+
+// Both packages leave the same bytes of every stream to be read after Join.
+func TestJoinReadsAlike(t *testing.T) {
+	ours, _ := paritas.NewStream(4, 2)
+	theirs, _ := reedsolomon.NewStream(4, 2)
+	for outSize := range int64(41) {
+		join := func(streams reedsolomon.StreamEncoder) (left [4]int, err error) {
+			readers, shards := make([]io.Reader, 4), [4]*bytes.Reader{}
+			for number := range shards {
+				shards[number] = bytes.NewReader(make([]byte, 10))
+				readers[number] = shards[number]
+			}
+			err = streams.Join(io.Discard, readers, outSize)
+			for number, shard := range shards {
+				left[number] = shard.Len()
+			}
+			return left, err
+		}
+		our, err := join(ours)
+		their, theirErr := join(theirs)
+		expectAlike(t, fmt.Sprint("join ", outSize), err, theirErr)
+		if our != their {
+			t.Errorf("after joining %d bytes, %v are left; reedsolomon: %v", outSize, our, their)
+		}
+	}
+}
+
 func TestNumbersOfShardsAreRefusedAlike(t *testing.T) {
 	for _, shape := range [][2]int{{0, 1}, {1, 0}, {-1, 2}, {4, -1}, {256, 0}, {255, 1}, {0, 0}} {
 		_, our := paritas.New(shape[0], shape[1])
