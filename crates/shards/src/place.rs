@@ -6,12 +6,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::aside::move_aside;
-use crate::recognise::recognise;
+use crate::recognise::{NoShard, recognise};
+#[cfg(doc)]
+use paritas_store::error::ErrorKind;
 use paritas_store::error::{Error, Result};
 use paritas_store::object::format::Identity;
 use paritas_store::object::geometry::Part;
 use paritas_store::object::names;
 use paritas_store::place::space::Room;
+use paritas_store::shown::shown;
 use paritas_store::staging::{Judge, MovedAside, Ruling};
 
 /// What already exists under the name that a part is to get.
@@ -71,6 +74,10 @@ pub(crate) fn expect_room<'a>(files: impl IntoIterator<Item = (&'a Path, u64)>) 
 /// Returns the shard files in `directories` that belong to an object of this name, in order. Such a
 /// file is named after the object, and its content states the object's name. Another file with such
 /// a file name is the user's own.
+///
+/// # Errors
+/// If a directory cannot be read, or a file with such a name cannot be opened ([`ErrorKind::Io`]):
+/// if it were left, it would be a shard of an older object beside those of a new one.
 pub(crate) fn existing(directories: &[PathBuf], name: &OsStr) -> Result<Vec<PathBuf>> {
     let (mut found, mut seen) = (Vec::new(), HashSet::new());
     for directory in directories {
@@ -83,14 +90,28 @@ pub(crate) fn existing(directories: &[PathBuf], name: &OsStr) -> Result<Vec<Path
             let entry = entry.map_err(failed)?;
             let file = entry.file_name();
             let named_so = names::parse(&file).is_some_and(|parsed| parsed.belongs_to(name));
+            if !named_so {
+                continue;
+            }
             let path = directory.join(file);
-            if named_so && is_shard_of(&path, name) {
-                found.push(path);
+            match recognise(&path) {
+                Ok(shard) if shard.identity.name() == name => found.push(path),
+                Err(why) if why.is_unreadable => return Err(unopened(&path, &why)),
+                _ => {}
             }
         }
     }
     found.sort_unstable();
     Ok(found)
+}
+
+/// Returns the error for a file that has the name of a shard and cannot be opened.
+fn unopened(path: &Path, why: &NoShard) -> Error {
+    Error::failed(format!(
+        "{} {}, and it may be a shard of that name; make it readable, or move it away",
+        shown(path),
+        why.reason
+    ))
 }
 
 /// Whether a file is a shard of an object of this name.

@@ -12,7 +12,7 @@ use paritas_store::shown::counted;
 use paritas_store::state::State;
 
 use crate::decode::check_digest;
-use crate::folders::Placement;
+use crate::folders::{DomainSpread, Placement};
 use crate::leftovers::is_unnamed;
 use crate::object::Object;
 use crate::rateless;
@@ -390,13 +390,15 @@ impl Findings {
     }
 
     /// Returns how many shards may be lost, if the object is not lost.
-    fn tolerable(&self, object: &Object) -> usize {
+    fn tolerable(&self, object: &Object, shards: &[ShardReport]) -> usize {
         let code = object.code();
         let tolerance = match (code.graph(), &self.fewest) {
             (Some(graph), Some(good)) => rateless::tolerance(graph, code.node_count(), good),
             // An empty object has no blocks to lose.
             (Some(_), None) => code.node_count(),
-            (None, _) => self.tolerable_by_stages(object),
+            (None, _) => {
+                self.tolerable_by_stages(object).max(self.tolerable_by_trial(object, shards))
+            }
         };
         tolerance.min(footers(object).saturating_sub(1))
     }
@@ -406,6 +408,25 @@ impl Findings {
         let worst = self.worst.iter().copied().chain(std::iter::repeat(0));
         let left = |(stage, bad)| object.geometry.tolerance(stage).saturating_sub(bad);
         (1..=object.stage()).zip(worst).map(left).max().unwrap_or(0)
+    }
+
+    /// Returns the largest number of shards that may be lost by trying such losses, or 0 if that
+    /// adds nothing: after losses, a code that is not MDS may bear more than what its tolerance
+    /// leaves.
+    fn tolerable_by_trial(&self, object: &Object, shards: &[ShardReport]) -> usize {
+        let code = object.code();
+        let parities = code.nodes().filter(|&node| !code.holds_data(node)).count();
+        if parities <= code.tolerance() || self.worst.iter().all(|&bad| bad == 0) {
+            return 0;
+        }
+        let intact = shards.iter().enumerate().filter(|(_, it)| it.state == ShardState::Intact);
+        let places: Vec<(usize, usize)> = intact.map(|(part, it)| (part, it.index)).collect();
+        let is_empty = object.length() == Some(0);
+        let spread = DomainSpread::new(&object.geometry, object.stage(), is_empty, &places);
+        match spread.tolerance() {
+            (tolerance, true) => tolerance,
+            (_, false) => 0,
+        }
     }
 
     /// Notes the segments that no file is long enough to hold.
@@ -494,7 +515,7 @@ impl Findings {
         let object = sources.object;
         let wrong_lanes = self.wrong_lanes(object);
         let shards = shard_reports(object, sources.reports(), &wrong_lanes);
-        let tolerable = self.tolerable(object);
+        let tolerable = self.tolerable(object, &shards);
         let (digest, why) = self.check_digest(object);
         let intact = shards.iter().all(|shard| shard.state == ShardState::Intact);
         let read = match digest {

@@ -32,7 +32,7 @@ pub enum FormatName {
     /// Share files of zfec and zunfec.
     Zfec,
     /// NAME.0, NAME.1, … as klauspost/reedsolomon's simple encoder writes them (import needs --code
-    /// backblaze:k=K,m=M and --length, the length of the data without the padding).
+    /// backblaze:k=K,m=M; without --length, the length of the data, it keeps the padding).
     Klauspost,
     /// Files named as for klauspost, with any code in the word layout.
     Isal,

@@ -77,6 +77,20 @@ fn a_matrix_is_scheduled_and_measured() {
     assert_eq!(line["code"], "matrix:k=4,m=3,w=1,rows=c.3.f");
 }
 
+/// After a loss, the code may bear more losses than its tolerance leaves.
+#[test]
+fn tolerable_losses_are_tried() {
+    let yard = Yard::new(LOCAL);
+    let (file, shards) = (yard.path("object"), yard.path("shards"));
+    fs::write(&file, Chance(8).bytes(10_000)).unwrap();
+    common::encode(&file, &shards, &yard.code(), &[]);
+    for (lost, more) in [(4, 1), (0, 0)] {
+        fs::remove_file(shards.join(format!("object.{lost}of7.paritas"))).unwrap();
+        let report = run(args!["verify", &shards, "--json"]).expect(exit::REPAIRABLE).result();
+        assert_eq!(report["tolerable_losses"], more, "{report}");
+    }
+}
+
 #[test]
 fn shards_are_read_without_the_file() {
     for (matrix, lost) in [(LOCAL, [0, 3]), (VERTICAL, [0, 2])] {

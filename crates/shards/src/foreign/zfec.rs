@@ -21,6 +21,7 @@ use paritas_store::error::{Error, Result};
 use paritas_store::shown::shown;
 
 use crate::foreign::layout::{FragmentLayout, Last};
+use crate::foreign::plain::lengths;
 use crate::foreign::{
     ExportPlan, ForeignFormat, Hints, Survey, by_number, data_nodes, expect_family, file_name,
     not_recognised,
@@ -112,7 +113,7 @@ impl ForeignFormat for Zfec {
         expect_one_file(files)?;
         let ZfecHeader { n, k, padding, .. } = first;
         let header = first.length() as u64;
-        let bytes = path.metadata().map_err(|error| Error::io("reading", path, &error))?.len();
+        let bytes = usual_length(files)?;
         let held = bytes.saturating_sub(header).saturating_mul(k.into());
         let length = held.checked_sub(padding.into()).ok_or_else(|| {
             not_recognised(path, "it is shorter than the padding that its header states")
@@ -140,6 +141,15 @@ impl ForeignFormat for Zfec {
 
 fn layout(k: u32, length: u64) -> FragmentLayout {
     FragmentLayout { k: k as usize, length, cell: CELL, last: Last::Even(1) }
+}
+
+/// Returns the length that most files have, or the first of such lengths: a file with another length
+/// is damaged.
+fn usual_length(files: &[PathBuf]) -> Result<u64> {
+    let given: Vec<Option<PathBuf>> = files.iter().cloned().map(Some).collect();
+    let lengths: Vec<u64> = lengths(&given)?.into_iter().flatten().collect();
+    let count = |length: &u64| lengths.iter().filter(|&other| other == length).count();
+    Ok(lengths.iter().copied().rev().max_by_key(count).unwrap_or_default())
 }
 
 /// Refuses shares whose names are of different files. Their headers may be equal, and shares that

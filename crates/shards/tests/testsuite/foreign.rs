@@ -371,6 +371,21 @@ fn the_damaged_fragment_is_named() {
     assert!(error.contains("more than one of them is damaged"), "{error}");
 }
 
+/// The damaged share is told by its length, also if it is the first.
+#[test]
+fn a_cut_share_is_named() {
+    let set = zfec("two-stripes", 9001, 2);
+    for culprit in [0, 1] {
+        let name = &set.fragments[culprit].0;
+        let cut = |folder: &Path| {
+            let bytes = fs::read(folder.join(name)).unwrap();
+            fs::write(folder.join(name), &bytes[..20]).unwrap();
+        };
+        let error = refused(&set, &[], cut).to_string();
+        assert!(error.contains(&format!("{name} has 20 bytes, but")), "{error}");
+    }
+}
+
 /// Fragments that change while they are read would give a file that never was.
 #[test]
 fn fragments_that_change_meanwhile_are_refused() {

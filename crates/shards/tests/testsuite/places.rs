@@ -461,3 +461,22 @@ fn damaged_copies_are_mended_if_more_folders_may_be_lost_then() {
     assert!(after.placement.tolerance == 1 && !after.has_useful_copies(&found.objects[0]));
     assert!(after.shards.iter().flat_map(|shard| &shard.files).all(|file| file.is_intact()));
 }
+
+/// A file that may be a shard of the old object and cannot be opened would stay beside the new
+/// shards, so nothing is written.
+#[test]
+fn shards_that_cannot_be_opened_are_not_left_beside_new_ones() {
+    let directory = tempfile::tempdir().unwrap();
+    put(&job_in(directory.path(), "object", 1), &content(1000));
+    let shard = directory.path().join("object.5of6.paritas");
+    fs::remove_file(&shard).unwrap();
+    std::os::unix::fs::symlink(&shard, &shard).unwrap();
+    let before = files(directory.path());
+    let mut job = job_in(directory.path(), "object", 2).force(true);
+    job.code = code("3+1");
+    let error = encode(&job, &content(500)[..], &|_| {}).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Io);
+    let named = format!("{} cannot be read: ", shard.display());
+    assert!(error.to_string().starts_with(&named), "{error}");
+    assert!(files(directory.path()) == before);
+}
