@@ -30,6 +30,7 @@ import sys
 import time
 from typing import Callable, NamedTuple
 
+import common
 import compare_files
 import pairs
 import records
@@ -44,7 +45,7 @@ SEED = 18
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--bytes", type=compare_files.parse_bytes, default=512 << 20, help="length of the file")
+    parser.add_argument("--bytes", type=common.parse_bytes, default=512 << 20, help="length of the file")
     parser.add_argument("--files", type=int, default=6000, help="number of files of the tree")
     parser.add_argument("--redundancy", type=int, default=10, metavar="PERCENT")
     parser.add_argument("--rounds", type=int, default=5)

@@ -16,8 +16,10 @@ import tempfile
 import threading
 import time
 
-from served import KEY, SECRET, Gateway, run
+from served import KEY, SECRET, Gateway
 from signing import Signer
+
+from common import run  # served.py adds its folder
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 SIZES = [300, 70_000, 3_000_000]

@@ -26,7 +26,8 @@ import pairs  # noqa: E402
 import records  # noqa: E402
 import speeds  # noqa: E402
 import tools  # noqa: E402
-from served import KEY, SECRET, run  # noqa: E402
+from common import run  # noqa: E402
+from served import KEY, SECRET  # noqa: E402
 
 FILES, SIZE = 1000, 64 << 10
 # How files are kept: the files that take as many bytes, and the most bytes of a file that is kept in its manifests.

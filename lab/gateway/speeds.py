@@ -28,7 +28,8 @@ import load  # noqa: E402
 import pairs  # noqa: E402
 import records  # noqa: E402
 import tools  # noqa: E402
-from served import KEY, SECRET, Gateway, free_port, wait_for  # noqa: E402
+from common import free_port  # noqa: E402
+from served import KEY, SECRET, Gateway, wait_for  # noqa: E402
 
 PROGRAMS = pathlib.Path.home() / ".cache" / "paritas" / "services" / "bin"
 VERSIONS = {"versitygw": "v1.8.0", "rclone": "v1.71.2", "s3s-fs": "0.13.0"}
