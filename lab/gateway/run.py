@@ -21,7 +21,8 @@ import time
 
 from served import KEY, SECRET, Gateway, WebDav, wait_for
 
-import tools  # served.py adds the folder of this and the next one
+import minio  # served.py adds the folder of what follows
+import tools
 from common import differences, free_port, run
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -64,22 +65,10 @@ def page(gateway):
     gateway.replace()
 
 
-def golang():
-    tools.go()
-    place = CACHE / "golang"
-    place.mkdir(parents=True, exist_ok=True)
-    shutil.copy(HERE / "client.go", place / "main.go")
-    if not (place / "client").exists():
-        (place / "go.mod").write_text("module client\n\ngo 1.23\n")
-        run("go", "get", "github.com/minio/minio-go/v7@v7.4.1", cwd=place)
-        run("go", "build", "-o", "client", ".", cwd=place)
-    return [place / "client"]
-
-
 CLIENTS = {
     "boto3": lambda: [python("boto3", "botocore[crt]"), HERE / "boto.py"],
     "aws-sdk-js": javascript,
-    "minio-go": golang,
+    "minio-go": lambda: [minio.program("client")],
     "s3fs": lambda: [python("s3fs"), HERE / "fsspec_client.py"],
 }
 
