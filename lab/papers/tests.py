@@ -34,6 +34,7 @@ sys.path.insert(0, str(ROOT / "lab"))
 import network  # noqa: E402
 import network_tables  # noqa: E402
 import records  # noqa: E402
+import tools  # noqa: E402
 from papers import catalogue, definitions, jugan, luo, matrices, page, uyeda, widths, zhou, zhou_delayed, zhou_network, zhou_search, zhou_speed  # noqa: E402
 from papers.claims import jugan as claims_of_jugan  # noqa: E402
 from papers.claims.judge import Verdict  # noqa: E402
@@ -664,6 +665,29 @@ class Frame(unittest.TestCase):
                 run.all([source, derived])
             self.assertEqual(str(end.exception), "failed: luo-source, luo-derived")
             self.assertIsNone(store.read(derived))
+
+    def test_what_cannot_be_installed_leaves_the_record_open(self):
+        """The other parts are measured, once; the record counts as complete when the last part is there."""
+        taken, is_there = [], False
+
+        def one(name: str) -> list[Cell]:
+            if name == "of a library" and not is_there:
+                raise tools.Missing("no such library")
+            taken.append(name)
+            return [Cell("r", name, 1)]
+
+        points = lambda _: [Point(name, lambda name=name: one(name)) for name in ("of a library", "ours")]
+        experiment = Experiment("luo", "source", "", Kind.EXACT, "", (0, 0), points=points)
+        here = Origin("a processor", "abc", "today", "quick", "lab/run")
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as err:
+            store = Store(pathlib.Path(folder))
+            with self.assertRaisesRegex(SystemExit, "failed: luo-source"):
+                program.Run(store, here, QUICK, again=False).all([experiment])
+            self.assertIn("not measured: of a library: no such library", err.getvalue())
+            self.assertIsNone(store.read(experiment))
+            is_there = True
+            program.Run(store, here, QUICK, again=False).all([experiment])
+            self.assertEqual((taken, len(store.read(experiment).cells)), (["ours", "of a library"], 2))
 
     def test_a_killed_derivation_leaves_no_cells_behind(self):
         """A kill between the cells and the end of the record; its next run must not have them twice."""

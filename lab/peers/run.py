@@ -35,7 +35,7 @@ peer's, on the same core and in alternating order, and the ratio of each pair co
 about a millisecond, unless one operation takes longer; the median is reported. Speeds are the median and the 90th
 percentile of all samples. Raw samples go to lab/records/ (see lab/records.py).
 
-Installs what is missing, but needs Go.
+Installs what is missing.
 """
 
 import argparse
@@ -86,12 +86,18 @@ def install(which: tuple[str, ...] = DEBIAN + ("python", "go", "rust")) -> None:
     if "python" in which:
         python()
     if "go" in which:
-        tools.go()
-        environment = {**os.environ, "GOFLAGS": "-mod=mod"}
-        subprocess.run(["go", "build", "-o", BUILD / "go", "."], cwd=HERE / "go", env=environment, check=True)
+        install_go()
     if "rust" in which:
         target = ["--release", "--quiet", "--locked", "--target-dir", BUILD / "rust"]
         subprocess.run(["cargo", "build", *target], cwd=HERE / "rust", check=True)
+
+
+def install_go() -> None:
+    tools.go()
+    environment = {**os.environ, "GOFLAGS": "-mod=mod"}
+    if subprocess.run(["go", "mod", "download"], cwd=HERE / "go", env=environment).returncode:
+        raise tools.Missing("the modules that the peer in Go needs cannot be had")
+    subprocess.run(["go", "build", "-o", BUILD / "go", "."], cwd=HERE / "go", env=environment, check=True)
 
 
 @functools.cache
