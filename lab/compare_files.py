@@ -56,7 +56,7 @@ def arguments() -> argparse.Namespace:
 
 def find_zfec() -> tuple[str, str]:
     """Returns the zfec and zunfec commands."""
-    programs = tools.environment("zfec-1.6", "zfec==1.6.0.0")
+    programs = tools.zfec()
     return str(programs / "zfec"), str(programs / "zunfec")
 
 

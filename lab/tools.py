@@ -15,6 +15,8 @@ TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resol
 TOOLS = TARGET / "lab-tools"
 # The newest ISA-L that Debian has: Debian 13's. Debian 12 has 2.30, which is from before GFNI.
 ISAL = "2.31.1-1.1"
+# The zfec of PyPI.
+ZFEC = "1.6.0.0"
 
 
 class Missing(SystemExit):
@@ -58,7 +60,7 @@ def debian(*packages: str) -> None:
         packages = [name for name in packages if subprocess.run(["dpkg", "-s", name], capture_output=True).returncode]
         if not packages:
             return
-        subprocess.run([*apt, "update"], check=True)
+        subprocess.run([*apt, "update"], check=True, stdout=subprocess.DEVNULL)
         subprocess.run([*apt, "install", "-y", "--no-install-recommends", *packages], check=True, stdout=subprocess.DEVNULL)
     except (OSError, subprocess.CalledProcessError) as error:
         raise Missing(f"as root, please run: apt-get install {' '.join(packages)}") from error
@@ -113,3 +115,8 @@ def environment(name: str, *packages: str) -> pathlib.Path:
             raise Missing(f"{wanted} of PyPI cannot be installed in {folder}") from error
         ready.write_text(wanted)
     return folder / "bin"
+
+
+def zfec() -> pathlib.Path:
+    """Returns the folder of zfec's programs, and of a Python that has zfec."""
+    return environment(f"zfec-{ZFEC}", f"zfec=={ZFEC}")

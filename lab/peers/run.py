@@ -40,7 +40,6 @@ Installs what is missing.
 
 import argparse
 import collections
-import functools
 import os
 import pathlib
 import statistics
@@ -84,7 +83,7 @@ def install(which: tuple[str, ...] = DEBIAN + ("python", "go", "rust")) -> None:
     if "isal" in which:
         install_debian()
     if "python" in which:
-        python()
+        tools.zfec()
     if "go" in which:
         install_go()
     if "rust" in which:
@@ -98,12 +97,6 @@ def install_go() -> None:
     if subprocess.run(["go", "mod", "download"], cwd=HERE / "go", env=environment).returncode:
         raise tools.Missing("the modules that the peer in Go needs cannot be had")
     subprocess.run(["go", "build", "-o", BUILD / "go", "."], cwd=HERE / "go", env=environment, check=True)
-
-
-@functools.cache
-def python() -> pathlib.Path:
-    """Returns the Python that has zfec."""
-    return tools.environment("peers", "zfec") / "python"
 
 
 def install_debian() -> None:
@@ -144,7 +137,7 @@ def command(variant: str, k: int, m: int, before: str | None) -> tuple[list, lis
         spec = f"{code}:k={k},m={m}" if is_family else code
         return [before if name == "before" else rust], [f"paritas@{spec}@{detail or 'auto'}"]
     if name == "zfec":
-        return [python(), HERE / "zfec_peer.py"], []
+        return [tools.zfec() / "python", HERE / "zfec_peer.py"], []
     program = {"isal": "isal", "jerasure": "jerasure", "liberasurecode": "liberasurecode", "klauspost": "go"}[name]
     return [BUILD / program], [detail] if detail else []
 
