@@ -10,7 +10,8 @@ import sys
 import venv
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()
+# The folder that cargo builds in, which is started in ROOT.
+TARGET = (ROOT / os.environ.get("CARGO_TARGET_DIR", "target")).resolve()
 # The environments, by their names.
 TOOLS = TARGET / "lab-tools"
 # The newest ISA-L that Debian has: Debian 13's. Debian 12 has 2.30, which is from before GFNI.

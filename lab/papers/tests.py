@@ -27,14 +27,16 @@ from typing import Iterator
 from unittest import mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-os.environ.setdefault("PARITAS_COMMAND", str(TARGET / "debug" / "paritas"))
 sys.path.insert(0, str(ROOT / "lab"))
+
+import tools  # noqa: E402
+
+# Modules read the name of the command when they are loaded.
+os.environ.setdefault("PARITAS_COMMAND", str(tools.TARGET / "debug" / "paritas"))
 
 import network  # noqa: E402
 import network_tables  # noqa: E402
 import records  # noqa: E402
-import tools  # noqa: E402
 from papers import catalogue, definitions, jugan, luo, matrices, page, uyeda, widths, zhou, zhou_delayed, zhou_network, zhou_search, zhou_speed  # noqa: E402
 from papers.claims import jugan as claims_of_jugan  # noqa: E402
 from papers.claims.judge import Verdict  # noqa: E402
