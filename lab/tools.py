@@ -45,8 +45,12 @@ def go() -> None:
     os.environ["PATH"] = done.stdout
 
 
-def paritas() -> pathlib.Path:
-    """Returns our command, optimised, built of this tree."""
+def paritas(named: str | pathlib.Path | None = None) -> pathlib.Path:
+    """Returns the command that is named, or our command, optimised, built of this tree."""
+    if named:
+        if not pathlib.Path(named).is_file():
+            raise SystemExit(f"there is no command {named}")
+        return pathlib.Path(named).resolve()
     toolchain()
     if subprocess.run(["cargo", "build", "--release", "--quiet", "-p", "paritas-cli"], cwd=ROOT).returncode:
         raise Missing("cargo cannot build paritas")

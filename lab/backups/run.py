@@ -273,14 +273,14 @@ def walk(program, kind, size: int, snapshots: int, keep: int) -> list[str]:
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--paritas", type=pathlib.Path, help="the command; by default an optimised build of this tree")
+    options.add_argument("--paritas", help="the command [default: an optimised build of this tree]")
     options.add_argument("--bytes", type=parse_bytes, default="64M", help="bytes of the tree, as 64M or 10G")
     options.add_argument("--snapshots", type=int, default=8)
     options.add_argument("--keep", type=int, default=4, help="prune after as many snapshots, and keep half of them")
     options.add_argument("--only", choices=PROGRAMS)
     options.add_argument("--write", action="store_true", help="put the table into docs/backups.md")
     given = options.parse_args()
-    program = (given.paritas or tools.paritas()).resolve()
+    program = tools.paritas(given.paritas)
     rows = []
     for name, kind in PROGRAMS.items():
         if given.only in (None, name):

@@ -31,7 +31,7 @@ CACHE = pathlib.Path.home() / ".cache" / "paritas" / "gateway"
 OPERATIONS = ["buckets", "objects", "checksums", "conditions", "presigned", "multipart", "copies", "tags", "listings",
               "refusals", "deletions"]
 PROGRAMS = ["restic", "rclone", "borg", "s3cmd", "awscli", "duplicity", "git_annex"]
-SHOTS = ROOT / "target" / "gateway-shots"
+SHOTS = tools.TARGET / "gateway-shots"
 
 
 def python(*packages):
@@ -337,16 +337,17 @@ def write(text):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--paritas", default=ROOT / "target" / "release" / "paritas", type=pathlib.Path)
+    parser.add_argument("--paritas", help="the command [default: an optimised build of this tree]")
     parser.add_argument("--only", action="append", choices=[*CLIENTS, *PROGRAMS, "page"])
     parser.add_argument("--write", action="store_true")
     args = parser.parse_args()
+    paritas = tools.paritas(args.paritas)
     wanted = args.only or [*CLIENTS, *PROGRAMS, "page"]
     done, programs, failed = {}, [], 0
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         tree = tree_in(folder)
-        gateway = Gateway(args.paritas, folder, nodes=[*(folder / f"disk{number}" for number in range(5)), WebDav(folder / "webdav")])
+        gateway = Gateway(paritas, folder, nodes=[*(folder / f"disk{number}" for number in range(5)), WebDav(folder / "webdav")])
         for name in wanted:
             begun = time.monotonic()
             try:
@@ -364,8 +365,8 @@ def main():
                 failed += 1
                 print(f"{name}: FAILED\n{error}", flush=True)
         gateway.stop()
-        run(args.paritas, "volume", "repair", folder / "tank.toml")
-        run(args.paritas, "volume", "verify", folder / "tank.toml", "--deep")
+        run(paritas, "volume", "repair", folder / "tank.toml")
+        run(paritas, "volume", "verify", folder / "tank.toml", "--deep")
         for service in gateway.services:
             service.stop()
     text = table(done, programs)
