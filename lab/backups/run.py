@@ -20,6 +20,7 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
+import records  # noqa: E402
 import tools  # noqa: E402
 from common import differences, parse_bytes, run  # noqa: E402
 
@@ -291,8 +292,7 @@ def main() -> None:
         lines = ["| " + " | ".join(row) + " |" for row in [heads, ["---"] * len(heads), *rows]]
         before, rest = PAGE.read_text().split("<!-- table -->\n", 1)
         after = rest.split("<!-- end -->", 1)[1]
-        command = f"lab/backups/run.py --bytes {given.bytes} --snapshots {given.snapshots} --keep {given.keep}"
-        PAGE.write_text(f"{before}<!-- table -->\n\n" + "\n".join(lines) + f"\n\n<sub>`{command}`</sub>\n\n<!-- end -->{after}")
+        PAGE.write_text(f"{before}<!-- table -->\n\n" + "\n".join(lines) + f"\n\n<sub>`{records.command()}`</sub>\n\n<!-- end -->{after}")
     print(f"{len(rows)} passed, 0 failed")
 
 
