@@ -36,7 +36,7 @@ def toolchain() -> None:
 
 @functools.cache
 def go() -> None:
-    """Installs Go if it is missing, and lets this process find it."""
+    """Installs Go if it is missing or too old, and lets this process find it."""
     toolchain()
     get = ["bash", "-c", '. scripts/setup >&2 && get_go >&2 && printf %s "$PATH"']
     done = subprocess.run(get, cwd=ROOT, stdout=subprocess.PIPE, text=True)
@@ -111,11 +111,12 @@ def environment(name: str, *packages: str) -> pathlib.Path:
     ready = folder / "ready"
     if not ready.exists() or ready.read_text() != wanted:
         print(f"installing {wanted} in {folder}", file=sys.stderr, flush=True)
+        # Debian has the module for environments in a package of its own.
         if importlib.util.find_spec("ensurepip") is None:
             debian("python3-venv")
         try:
             venv.create(folder, clear=True, with_pip=True)
-            subprocess.run([folder / "bin" / "python", "-m", "pip", "install", "--quiet", *packages], check=True)
+            subprocess.run([folder / "bin" / "python", "-m", "pip", "install", "--quiet", *packages], check=True, stdout=sys.stderr)
         except (OSError, subprocess.CalledProcessError) as error:
             raise Missing(f"{wanted} of PyPI cannot be installed in {folder}") from error
         ready.write_text(wanted)
