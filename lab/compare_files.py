@@ -33,21 +33,17 @@ import sys
 import time
 from typing import Callable
 
+import common
 import pairs
 import records
 import tools
 
 COLUMNS = ["what", "subject", "base", "round", "seconds", "base_seconds", "bytes"]
-UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-
-
-def parse_bytes(text: str) -> int:
-    return int(text[:-1]) * UNITS[text[-1]] if text[-1] in UNITS else int(text)
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--bytes", type=parse_bytes, default=1 << 30)
+    parser.add_argument("--bytes", type=common.parse_bytes, default=1 << 30)
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--minutes", metavar="N", type=float, default=math.inf, help="begin no round after N, except the first")
     parser.add_argument("--folder", type=pathlib.Path, default=pathlib.Path("/dev/shm"))
@@ -60,7 +56,7 @@ def arguments() -> argparse.Namespace:
 
 def find_zfec() -> tuple[str, str]:
     """Returns the zfec and zunfec commands."""
-    programs = tools.environment("zfec-1.6", "zfec==1.6.0.0")
+    programs = tools.zfec()
     return str(programs / "zfec"), str(programs / "zunfec")
 
 

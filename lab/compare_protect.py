@@ -10,7 +10,8 @@ compared with the original before a time counts. All get the same redundancy. pa
 tree gets as many blocks as there can be; and it writes one file of parity (-n1), because each file repeats its list of all
 files. par2 0.8 takes minutes, so it only takes part with --slow, and once.
 
-With --many, nothing but a tree of 49,936 photos, more files than par2 has blocks: what turbo says to it, and how long ours takes.
+With --many, nothing but a tree of 49,936 photos, more files than par2 has blocks: what turbo says to it, how long it takes to say so, and how
+long ours takes. The label of that record is `many`, unless one is given.
 
 Beside them: BLAKE3 of all bytes on two threads, without a process's start. Times are of whole processes, all files in the
 page cache; `peak` is the largest memory of a process (never below that of this script, which starts it), `parity` all bytes
@@ -30,6 +31,7 @@ import sys
 import time
 from typing import Callable, NamedTuple
 
+import common
 import compare_files
 import pairs
 import records
@@ -44,12 +46,12 @@ SEED = 18
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--bytes", type=compare_files.parse_bytes, default=512 << 20, help="length of the file")
+    parser.add_argument("--bytes", type=common.parse_bytes, default=512 << 20, help="length of the file")
     parser.add_argument("--files", type=int, default=6000, help="number of files of the tree")
     parser.add_argument("--redundancy", type=int, default=10, metavar="PERCENT")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--slow", action="store_true", help="par2 0.8 takes part, once")
-    parser.add_argument("--many", action="store_true", help="only a tree of more files than par2 has blocks, once")
+    parser.add_argument("--many", action="store_true", help="only a tree of more files than par2 has blocks")
     parser.add_argument("--folder", type=pathlib.Path, default=pathlib.Path("/dev/shm"))
     parser.add_argument("--label", default="", help="ends the name of the record")
     return parser.parse_args()
@@ -283,20 +285,24 @@ def once(stand: Stand, ours: Paritas, slow: Par2) -> Samples:
     return taken
 
 
-def many(ours: Paritas, turbo: pathlib.Path, folder: pathlib.Path) -> None:
-    """Protects a tree of more files than par2 has blocks, and prints what either tool does with it."""
+def many(ours: Paritas, turbo: pathlib.Path, folder: pathlib.Path, rounds: int) -> Samples:
+    """Protects a tree of more files than par2 has blocks, and prints what either tool does with it. Turbo refuses, so its samples are
+    the seconds until it does, under a name with its exit code."""
     tree, parity, chance = folder / "photos", folder / "parity", random.Random(SEED)
     for number in range(49_936):
         place = tree / f"{1995 + number % 30}" / f"{number:05}.jpg"
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(chance.randbytes(chance.randrange(2_000, 14_000)))
     command = [turbo, "create", "-q", "-b32768", f"-r{ours.redundancy}", "-n1", "-R", f"-B{tree}", folder / "set.par2", tree]
-    start = time.perf_counter()
     refused = subprocess.run(command, capture_output=True, text=True)
-    seconds = time.perf_counter() - start
-    print(f"turbo: exit code {refused.returncode} after {seconds:.1f} s: {(refused.stdout + refused.stderr).strip()}")
-    took = [ours.create(tree, compare_files.fresh(parity)).seconds for _ in range(3)]
-    print(f"paritas: {bytes_in(tree) >> 20} MiB protected in {min(took):.1f} to {max(took):.1f} s, {bytes_in(parity) >> 20} MiB of parity")
+    print(f"turbo: exit code {refused.returncode}: {(refused.stdout + refused.stderr).strip()}")
+    taken = pairs.Pairs()
+    for _ in range(rounds):
+        taken.take(lambda: ours.create(tree, compare_files.fresh(parity)).seconds, lambda: run(command, folder, (refused.returncode,)).seconds)
+    own, theirs = taken.subject(), taken.base()
+    print(f"turbo: {theirs.least:.1f} to {theirs.most:.1f} s")
+    print(f"paritas: {bytes_in(tree) >> 20} MiB protected in {own.least:.1f} to {own.most:.1f} s, {bytes_in(parity) >> 20} MiB of parity")
+    return {("photos", "create", ours.name, f"turbo, exit code {refused.returncode}"): taken}
 
 
 def write_record(label: str, taken: Samples, source: records.Origin) -> None:
@@ -339,7 +345,8 @@ def main() -> None:
     ours = Paritas(str(tools.paritas()), args.redundancy)
     try:
         if args.many:
-            return many(ours, turbo, folder)
+            write_record(args.label or "many", many(ours, turbo, folder, args.rounds), source)
+            return
         stands = subjects(args, folder)
         taken: Samples = {}
         for stand, blocks in ((stands[0], 4096), (stands[1], 32768)):

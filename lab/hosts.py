@@ -18,6 +18,7 @@ import sys
 import time
 from typing import NamedTuple
 
+import servers
 import tools
 
 CLIENT, SWITCH = "client", "switch"
@@ -27,8 +28,7 @@ FRAME, PAYLOAD = 1514, 1448
 # Bytes that a token bucket passes at once at least, the time that they stand for at high rates, and the time that a
 # packet may wait in it.
 BURST, BURST_SECONDS, QUEUE = 128 << 10, 0.001, "20ms"
-# versitygw, as scripts/test-services installs it, and the keys that it is started with.
-VERSITYGW = pathlib.Path.home() / ".cache" / "paritas" / "services" / "bin" / "versitygw"
+# The keys that versitygw is started with.
 KEYS = ("paritas", "paritas-secret")
 # nginx's module for WebDAV, and the Debian package of each program or file that is needed.
 WEBDAV = "/usr/lib/nginx/modules/ngx_http_dav_ext_module.so"
@@ -194,7 +194,7 @@ class Network:
     def versitygw(self, folder: pathlib.Path) -> tuple[list, dict]:
         (folder / "sidecar").mkdir()
         posix = ["posix", "--sidecar", folder / "sidecar", folder / "data"]
-        return [VERSITYGW, "--port", f"0.0.0.0:{PORT}", "--quiet", *posix], dict(zip(["ROOT_ACCESS_KEY", "ROOT_SECRET_KEY"], KEYS))
+        return [servers.program("versitygw"), "--port", f"0.0.0.0:{PORT}", "--quiet", *posix], dict(zip(["ROOT_ACCESS_KEY", "ROOT_SECRET_KEY"], KEYS))
 
     def await_port(self, node: int, port: int) -> None:
         for _ in range(200):

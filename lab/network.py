@@ -310,7 +310,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--kind", choices=STRAGGLING, help="for `stragglers`: only this volume")
     parser.add_argument("--plain-rounds", type=int, default=1, help="rounds without hedging, which can take minutes")
     parser.add_argument("--size", type=int, metavar="MIB", help="size of the object")
-    parser.add_argument("--paritas", help="the command to measure; without it, it is built from these sources")
+    parser.add_argument("--paritas", help="the command [default: an optimised build of this tree]")
     parser.add_argument("--label", default="", help="ends the name of the record")
     args = parser.parse_args()
     if args.what is None and not args.quick:
@@ -370,7 +370,7 @@ def main() -> None:
             network_tables.REPORTS[name.split("-")[1]](record.rows)
         return
     hosts.explain_if_impossible()
-    paritas = args.paritas or str(tools.paritas())
+    paritas = str(tools.paritas(args.paritas))
     if args.quick:
         args.what, args.rates, args.codes, args.size, args.rounds = "prototype", [118.5], [QUICK], QUICK_SIZE, 1
         rows = list(run_prototype(args, paritas))

@@ -40,9 +40,13 @@ class Record(NamedTuple):
 
 def origin(named: str | None = None) -> Origin:
     """The origin of what this process measures now. `named` is the command that is measured, if it was not built of this tree."""
+    return Origin(processor(), commit(named), datetime.date.today().isoformat(), command())
+
+
+def command() -> str:
+    """Returns the command line of this process as it was called, without options that name places."""
     program = pathlib.Path(sys.argv[0]).resolve().relative_to(ROOT)
-    command = shlex.join([str(program), *without_places(sys.argv[1:])])
-    return Origin(processor(), commit(named), datetime.date.today().isoformat(), command)
+    return shlex.join([str(program), *without_places(sys.argv[1:])])
 
 
 def commit(named: str | None) -> str:

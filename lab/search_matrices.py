@@ -78,12 +78,12 @@ def search(paritas: str, shape: tuple[int, int, int], seed: int, evaluations: in
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--paritas", metavar="COMMAND", help="default: built of this tree")
+    parser.add_argument("--paritas", metavar="COMMAND", help="the command [default: an optimised build of this tree]")
     parser.add_argument("--evaluations", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", nargs="*", metavar="K,M,W")
     arguments = parser.parse_args()
-    paritas = arguments.paritas or str(tools.paritas())
+    paritas = str(tools.paritas(arguments.paritas))
     wanted = [tuple(map(int, shape.split(","))) for shape in arguments.only or []] or shapes()
     for shape in wanted:
         line = search(paritas, shape, arguments.seed, arguments.evaluations)

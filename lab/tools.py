@@ -10,11 +10,14 @@ import sys
 import venv
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()
+# The folder that cargo builds in, which is started in ROOT.
+TARGET = (ROOT / os.environ.get("CARGO_TARGET_DIR", "target")).resolve()
 # The environments, by their names.
 TOOLS = TARGET / "lab-tools"
 # The newest ISA-L that Debian has: Debian 13's. Debian 12 has 2.30, which is from before GFNI.
 ISAL = "2.31.1-1.1"
+# The zfec of PyPI.
+ZFEC = "1.6.0.0"
 
 
 class Missing(SystemExit):
@@ -33,7 +36,7 @@ def toolchain() -> None:
 
 @functools.cache
 def go() -> None:
-    """Installs Go if it is missing, and lets this process find it."""
+    """Installs Go if it is missing or too old, and lets this process find it."""
     toolchain()
     get = ["bash", "-c", '. scripts/setup >&2 && get_go >&2 && printf %s "$PATH"']
     done = subprocess.run(get, cwd=ROOT, stdout=subprocess.PIPE, text=True)
@@ -42,8 +45,12 @@ def go() -> None:
     os.environ["PATH"] = done.stdout
 
 
-def paritas() -> pathlib.Path:
-    """Returns our command, optimised, built of this tree."""
+def paritas(named: str | pathlib.Path | None = None) -> pathlib.Path:
+    """Returns the command that is named, or our command, optimised, built of this tree."""
+    if named:
+        if not pathlib.Path(named).is_file():
+            raise SystemExit(f"there is no command {named}")
+        return pathlib.Path(named).resolve()
     toolchain()
     if subprocess.run(["cargo", "build", "--release", "--quiet", "-p", "paritas-cli"], cwd=ROOT).returncode:
         raise Missing("cargo cannot build paritas")
@@ -58,7 +65,7 @@ def debian(*packages: str) -> None:
         packages = [name for name in packages if subprocess.run(["dpkg", "-s", name], capture_output=True).returncode]
         if not packages:
             return
-        subprocess.run([*apt, "update"], check=True)
+        subprocess.run([*apt, "update"], check=True, stdout=subprocess.DEVNULL)
         subprocess.run([*apt, "install", "-y", "--no-install-recommends", *packages], check=True, stdout=subprocess.DEVNULL)
     except (OSError, subprocess.CalledProcessError) as error:
         raise Missing(f"as root, please run: apt-get install {' '.join(packages)}") from error
@@ -104,12 +111,18 @@ def environment(name: str, *packages: str) -> pathlib.Path:
     ready = folder / "ready"
     if not ready.exists() or ready.read_text() != wanted:
         print(f"installing {wanted} in {folder}", file=sys.stderr, flush=True)
+        # Debian has the module for environments in a package of its own.
         if importlib.util.find_spec("ensurepip") is None:
             debian("python3-venv")
         try:
             venv.create(folder, clear=True, with_pip=True)
-            subprocess.run([folder / "bin" / "python", "-m", "pip", "install", "--quiet", *packages], check=True)
+            subprocess.run([folder / "bin" / "python", "-m", "pip", "install", "--quiet", *packages], check=True, stdout=sys.stderr)
         except (OSError, subprocess.CalledProcessError) as error:
             raise Missing(f"{wanted} of PyPI cannot be installed in {folder}") from error
         ready.write_text(wanted)
     return folder / "bin"
+
+
+def zfec() -> pathlib.Path:
+    """Returns the folder of zfec's programs, and of a Python that has zfec."""
+    return environment(f"zfec-{ZFEC}", f"zfec=={ZFEC}")

@@ -8,7 +8,6 @@ newest snapshot must be the tree. `--bytes 10G --snapshots 30` is what docs/back
 """
 
 import argparse
-import filecmp
 import os
 import pathlib
 import random
@@ -21,19 +20,11 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
+import records  # noqa: E402
 import tools  # noqa: E402
+from common import differences, parse_bytes, run  # noqa: E402
 
 PAGE = tools.ROOT / "docs" / "backups.md"
-SIZES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-
-
-def run(*command, expect=(0,), **more):
-    """Runs a command, and returns what it prints. What it printed is shown if its exit code is not expected."""
-    command = [str(word) for word in command]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **more)
-    if done.returncode not in expect:
-        raise SystemExit(f"{' '.join(command)}: exit code {done.returncode}\n{done.stdout[-3000:]}")
-    return done.stdout
 
 
 def fails(*command, **more) -> bool:
@@ -232,14 +223,6 @@ def spoil(path: pathlib.Path, chance: random.Random) -> None:
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
-def same(left: pathlib.Path, right: pathlib.Path) -> bool:
-    found = filecmp.dircmp(left, right)
-    if found.left_only or found.right_only or found.funny_files:
-        return False
-    _, differ, odd = filecmp.cmpfiles(left, right, found.common_files, shallow=False)
-    return not differ and not odd and all(same(left / name, right / name) for name in found.common_dirs)
-
-
 def walk(program, kind, size: int, snapshots: int, keep: int) -> list[str]:
     """Backs up, protects, damages and repairs; returns a row of the table."""
     chance = random.Random(7)
@@ -282,8 +265,8 @@ def walk(program, kind, size: int, snapshots: int, keep: int) -> list[str]:
         repaired = time.monotonic() - start
         run(program, "repair", parity, "--clean")
         repository.check_deep()
-        if not same(tree.folder, repository.restored(folder / "restored")):
-            raise SystemExit(f"{kind.name}: what is restored is not what was backed up")
+        if differ := differences(tree.folder, repository.restored(folder / "restored")):
+            raise SystemExit(f"{kind.name}: what is restored differs from what was backed up: {', '.join(differ)}")
         return [f"{kind.name}", f"{stored / 1e9:.2f} GB", f"{snapshots}", f"{first:.1f} s",
                 f"{statistics.median(updates):.2f} s ({max(updates):.1f} s)", f"{100 * written[-1] / stored:.1f} %",
                 f"{len(damaged)} damaged, 1 deleted: {repaired:.1f} s"]
@@ -291,27 +274,25 @@ def walk(program, kind, size: int, snapshots: int, keep: int) -> list[str]:
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--paritas", type=pathlib.Path, help="the command; by default an optimised build of this tree")
-    options.add_argument("--bytes", default="64M", help="bytes of the tree, as 64M or 10G")
+    options.add_argument("--paritas", help="the command [default: an optimised build of this tree]")
+    options.add_argument("--bytes", type=parse_bytes, default="64M", help="bytes of the tree, as 64M or 10G")
     options.add_argument("--snapshots", type=int, default=8)
     options.add_argument("--keep", type=int, default=4, help="prune after as many snapshots, and keep half of them")
     options.add_argument("--only", choices=PROGRAMS)
     options.add_argument("--write", action="store_true", help="put the table into docs/backups.md")
     given = options.parse_args()
-    program = (given.paritas or tools.paritas()).resolve()
-    size = int(given.bytes.rstrip("KMG")) * SIZES[given.bytes[-1:].strip("0123456789")]
+    program = tools.paritas(given.paritas)
     rows = []
     for name, kind in PROGRAMS.items():
         if given.only in (None, name):
-            rows.append(walk(program, kind, size, given.snapshots, given.keep))
+            rows.append(walk(program, kind, given.bytes, given.snapshots, given.keep))
             print(" | ".join(rows[-1]), flush=True)
     if given.write:
         heads = ["repository of", "size", "snapshots", "first parity", "update, median (longest)", "parity", "repair"]
         lines = ["| " + " | ".join(row) + " |" for row in [heads, ["---"] * len(heads), *rows]]
         before, rest = PAGE.read_text().split("<!-- table -->\n", 1)
         after = rest.split("<!-- end -->", 1)[1]
-        command = f"lab/backups/run.py --bytes {given.bytes} --snapshots {given.snapshots} --keep {given.keep}"
-        PAGE.write_text(f"{before}<!-- table -->\n\n" + "\n".join(lines) + f"\n\n<sub>`{command}`</sub>\n\n<!-- end -->{after}")
+        PAGE.write_text(f"{before}<!-- table -->\n\n" + "\n".join(lines) + f"\n\n<sub>`{records.command()}`</sub>\n\n<!-- end -->{after}")
     print(f"{len(rows)} passed, 0 failed")
 
 

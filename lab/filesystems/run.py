@@ -33,8 +33,11 @@ import mounts
 import situations
 import walk
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "filesystems.md"
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+import tools  # noqa: E402
+
+PAGE = tools.ROOT / "docs" / "filesystems.md"
 TABLE = re.compile(r"(?<=<!-- table: file systems -->\n).*?(?=<!-- end -->)", re.DOTALL)
 NOT_TRIED = "not tried: "
 CELLS = ("protect", "repair --to", "shards", "volume")
@@ -179,7 +182,7 @@ def compare_page(found: str, write: bool) -> bool:
     tried = {name for name in there.keys() | here.keys() if not any(NOT_TRIED in table.get(name, "") for table in (there, here))}
     if all(there.get(name) == here.get(name) for name in tried):
         return True
-    print(f"the table of {PAGE.relative_to(ROOT)} is another one; lab/filesystems/run.py --write renews it:\n{found}")
+    print(f"the table of {PAGE.relative_to(tools.ROOT)} is another one; lab/filesystems/run.py --write renews it:\n{found}")
     return False
 
 
@@ -191,13 +194,13 @@ def rows(table: str) -> dict[str, str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("names", nargs="*", metavar="NAME")
-    parser.add_argument("--paritas", type=pathlib.Path, default=ROOT / "target" / "debug" / "paritas")
+    parser.add_argument("--paritas", help="the command [default: an optimised build of this tree]")
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--as-json", metavar="NAME", help="go through one file system, and print what was found")
     options = parser.parse_args()
     if os.geteuid() != 0:
         sys.exit("lab/filesystems/run.py needs root, to mount file systems")
-    program = options.paritas.resolve()
+    program = tools.paritas(options.paritas)
     if options.as_json is not None:
         place = next(place for place in mounts.PLACES if place.name == options.as_json)
         found = walk_on(place, program)

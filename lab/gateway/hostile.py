@@ -25,7 +25,8 @@ import zlib
 from served import GUEST, GUEST_SECRET, KEY, SECRET, Gateway
 from signing import Signer
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+import tools  # served.py adds its folder
+
 CONTENT = random.Random(1).randbytes(70_000)
 HIDDEN = b"a secret of the owner: " + random.Random(2).randbytes(50).hex().encode()
 AT_ONCE = 48
@@ -282,14 +283,15 @@ async def run(gateway, args):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--paritas", default=ROOT / "target" / "release" / "paritas", type=pathlib.Path)
+    parser.add_argument("--paritas", help="the command [default: an optimised build of this tree]")
     parser.add_argument("--requests", type=int, default=20_000, help="number of broken requests")
     parser.add_argument("--connections", type=int, default=10_000, help="number of connections that say nothing")
     parser.add_argument("--memory", type=int, default=1024, help="the most memory that the gateway may take, in MiB")
     parser.add_argument("--only", action="append")
     args = parser.parse_args()
+    paritas = tools.paritas(args.paritas)
     with tempfile.TemporaryDirectory() as folder:
-        gateway = Gateway(args.paritas, pathlib.Path(folder), "--memory", "512MiB")
+        gateway = Gateway(paritas, pathlib.Path(folder), "--memory", "512MiB")
         try:
             failed = asyncio.run(run(gateway, args))
         finally:

@@ -16,10 +16,12 @@ import tempfile
 import threading
 import time
 
-from served import KEY, SECRET, Gateway, run
+from served import KEY, SECRET, Gateway
 from signing import Signer
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+import tools  # served.py adds the folder of this and the next one
+from common import run
+
 SIZES = [300, 70_000, 3_000_000]
 PART = 5 << 20
 
@@ -134,14 +136,15 @@ class Trials:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--paritas", default=ROOT / "target" / "release" / "paritas", type=pathlib.Path)
+    parser.add_argument("--paritas", help="the command [default: an optimised build of this tree]")
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=time.time_ns() % 1_000_000)
     args = parser.parse_args()
+    paritas = tools.paritas(args.paritas)
     print(f"seed {args.seed}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        gateway = Gateway(args.paritas, folder)
+        gateway = Gateway(paritas, folder)
         Client(gateway).expect(200, "PUT", "/kills")
         trials = Trials(gateway, args.seed)
         for number in range(args.kills):
@@ -150,8 +153,8 @@ def main():
             status, body = Client(gateway).ask("GET", path)
             assert (body if status == 200 else None) == content, f"{path} has changed since"
         gateway.stop()
-        run(args.paritas, "volume", "repair", folder / "tank.toml")
-        run(args.paritas, "volume", "verify", folder / "tank.toml", "--deep")
+        run(paritas, "volume", "repair", folder / "tank.toml")
+        run(paritas, "volume", "verify", folder / "tank.toml", "--deep")
     for kind in KINDS:
         states = {state: number for (name, state), number in trials.told.items() if name == kind.__name__}
         print(f"{kind.__name__}: " + ", ".join(f"{number} {state}" for state, number in sorted(states.items())))

@@ -10,7 +10,6 @@ Needs the network for packages. `--write` puts the table into docs/gateway.md. `
 
 import argparse
 import contextlib
-import filecmp
 import json
 import os
 import pathlib
@@ -20,9 +19,11 @@ import sys
 import tempfile
 import time
 
-from served import KEY, SECRET, Gateway, WebDav, free_port, run, wait_for
+from served import KEY, SECRET, Gateway, WebDav, wait_for
 
-import tools  # noqa: E402 (served.py adds its folder)
+import minio  # served.py adds the folder of what follows
+import tools
+from common import differences, free_port, run
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -30,7 +31,7 @@ CACHE = pathlib.Path.home() / ".cache" / "paritas" / "gateway"
 OPERATIONS = ["buckets", "objects", "checksums", "conditions", "presigned", "multipart", "copies", "tags", "listings",
               "refusals", "deletions"]
 PROGRAMS = ["restic", "rclone", "borg", "s3cmd", "awscli", "duplicity", "git_annex"]
-SHOTS = ROOT / "target" / "gateway-shots"
+SHOTS = tools.TARGET / "gateway-shots"
 
 
 def python(*packages):
@@ -64,22 +65,10 @@ def page(gateway):
     gateway.replace()
 
 
-def golang():
-    tools.go()
-    place = CACHE / "golang"
-    place.mkdir(parents=True, exist_ok=True)
-    shutil.copy(HERE / "client.go", place / "main.go")
-    if not (place / "client").exists():
-        (place / "go.mod").write_text("module client\n\ngo 1.23\n")
-        run("go", "get", "github.com/minio/minio-go/v7@v7.4.1", cwd=place)
-        run("go", "build", "-o", "client", ".", cwd=place)
-    return [place / "client"]
-
-
 CLIENTS = {
     "boto3": lambda: [python("boto3", "botocore[crt]"), HERE / "boto.py"],
     "aws-sdk-js": javascript,
-    "minio-go": golang,
+    "minio-go": lambda: [minio.program("client")],
     "s3fs": lambda: [python("s3fs"), HERE / "fsspec_client.py"],
 }
 
@@ -119,10 +108,9 @@ def interrupted(gateway, begin, middle, end):
         end()
 
 
-def same(left, right):
-    compared = filecmp.dircmp(left, right)
-    different = compared.left_only + compared.right_only + compared.diff_files
-    assert not different, f"{left} and {right} differ in {different}"
+def expect_same(left, right, leave_out=()):
+    found = differences(left, right, leave_out)
+    assert not found, f"{left} and {right} differ in {', '.join(found)}"
 
 
 def restic(gateway, tree, out):
@@ -141,7 +129,7 @@ def restic(gateway, tree, out):
         act("check")
 
     interrupted(gateway, begin, lambda: act("backup", tree), end)
-    same(tree, out / tree.relative_to("/"))
+    expect_same(tree, out / tree.relative_to("/"))
 
 
 def rclone(gateway, tree, out):
@@ -162,7 +150,7 @@ def rclone(gateway, tree, out):
         run("rclone", "purge", "tank:rclone/tree", env=env)
 
     interrupted(gateway, begin, middle, end)
-    same(tree, out)
+    expect_same(tree, out)
 
 
 @contextlib.contextmanager
@@ -227,7 +215,7 @@ def borg(gateway, tree, out):
     with contextlib.ExitStack() as unmount:
         settle = unmount.enter_context(mounted(at, out / "cache", env))
         interrupted(gateway, begin, middle, end)
-    same(tree, out / "tree")
+    expect_same(tree, out / "tree")
 
 
 def s3cmd(gateway, tree, out):
@@ -249,7 +237,7 @@ def s3cmd(gateway, tree, out):
         act("rb", "s3://s3cmd")
 
     interrupted(gateway, begin, lambda: act("sync", f"{tree}/", "s3://s3cmd/tree/second/"), end)
-    same(tree, out / "tree")
+    expect_same(tree, out / "tree")
 
 
 def awscli(gateway, tree, out):
@@ -266,7 +254,7 @@ def awscli(gateway, tree, out):
         act("rb", "s3://awscli")
 
     interrupted(gateway, begin, lambda: act("sync", tree, "s3://awscli/second"), end)
-    same(tree, out)
+    expect_same(tree, out)
 
 
 def duplicity(gateway, tree, out):
@@ -278,7 +266,7 @@ def duplicity(gateway, tree, out):
     where = "boto3+s3://duplicity/backup"
     full = lambda: act("full", tree, where)
     interrupted(gateway, full, full, lambda: act("restore", where, out / "tree"))
-    same(tree, out / "tree")
+    expect_same(tree, out / "tree")
 
 
 def git_annex(gateway, tree, out):
@@ -315,8 +303,7 @@ def git_annex(gateway, tree, out):
         git("annex", "drop", "-q", "--from", "tank", ".")
 
     interrupted(gateway, begin, middle, end)
-    for file in tree.iterdir():
-        assert file.is_dir() or filecmp.cmp(file, repository / file.name, shallow=False), f"{file.name} differs"
+    expect_same(tree, repository, [".git", "more"])
     gateway.move(before)
 
 
@@ -350,16 +337,17 @@ def write(text):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--paritas", default=ROOT / "target" / "release" / "paritas", type=pathlib.Path)
+    parser.add_argument("--paritas", help="the command [default: an optimised build of this tree]")
     parser.add_argument("--only", action="append", choices=[*CLIENTS, *PROGRAMS, "page"])
     parser.add_argument("--write", action="store_true")
     args = parser.parse_args()
+    paritas = tools.paritas(args.paritas)
     wanted = args.only or [*CLIENTS, *PROGRAMS, "page"]
     done, programs, failed = {}, [], 0
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         tree = tree_in(folder)
-        gateway = Gateway(args.paritas, folder, nodes=[*(folder / f"disk{number}" for number in range(5)), WebDav(folder / "webdav")])
+        gateway = Gateway(paritas, folder, nodes=[*(folder / f"disk{number}" for number in range(5)), WebDav(folder / "webdav")])
         for name in wanted:
             begun = time.monotonic()
             try:
@@ -377,8 +365,8 @@ def main():
                 failed += 1
                 print(f"{name}: FAILED\n{error}", flush=True)
         gateway.stop()
-        run(args.paritas, "volume", "repair", folder / "tank.toml")
-        run(args.paritas, "volume", "verify", folder / "tank.toml", "--deep")
+        run(paritas, "volume", "repair", folder / "tank.toml")
+        run(paritas, "volume", "verify", folder / "tank.toml", "--deep")
         for service in gateway.services:
             service.stop()
     text = table(done, programs)

@@ -12,24 +12,10 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
 import hosts  # noqa: E402
+from common import free_port, run  # noqa: E402
 
 KEY, SECRET = "owner", "0123456789abcdef"
 GUEST, GUEST_SECRET = "guest", "fedcba9876543210"
-
-
-def run(*command, **more):
-    """Runs a command, and returns what it prints. Its own output is shown if it fails."""
-    done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **more)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(map(str, command))}: exit code {done.returncode}\n{done.stdout[-2000:]}")
-    return done.stdout
-
-
-def free_port():
-    """Returns a port of loopback at which nothing listens."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
 
 
 def wait_for(port):

@@ -24,9 +24,11 @@ sys.path.insert(0, str(HERE.parent))
 
 import pairs  # noqa: E402
 import records  # noqa: E402
+import servers  # noqa: E402
 import speeds  # noqa: E402
 import tools  # noqa: E402
-from served import KEY, SECRET, run  # noqa: E402
+from common import run  # noqa: E402
+from served import KEY, SECRET  # noqa: E402
 
 FILES, SIZE = 1000, 64 << 10
 # How files are kept: the files that take as many bytes, and the most bytes of a file that is kept in its manifests.
@@ -100,7 +102,7 @@ def main():
     parser.add_argument("--pairs", type=int, default=10)
     parser.add_argument("--label", default="", help="the end of the record's name")
     args = parser.parse_args()
-    speeds.install()
+    servers.program("versitygw")
     tools.debian("rclone")
     program, source = tools.paritas(), records.origin()
     print(f"{source.processor}, commit {source.commit}\n")

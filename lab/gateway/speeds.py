@@ -27,43 +27,31 @@ sys.path.insert(0, str(HERE.parent))
 import load  # noqa: E402
 import pairs  # noqa: E402
 import records  # noqa: E402
+import servers  # noqa: E402
 import tools  # noqa: E402
-from served import KEY, SECRET, Gateway, free_port, wait_for  # noqa: E402
+from common import free_port  # noqa: E402
+from served import KEY, SECRET, Gateway, wait_for  # noqa: E402
 
-PROGRAMS = pathlib.Path.home() / ".cache" / "paritas" / "services" / "bin"
-VERSIONS = {"versitygw": "v1.8.0", "rclone": "v1.71.2", "s3s-fs": "0.13.0"}
 # The bytes of an object, the clients, and the objects of a run.
 LOADS = [(1 << 30, 1, 1), (64 << 10, 16, 400)]
 COLUMNS = ["bytes", "clients", "objects", "op", "peer", "paritas_ns", "peer_ns"]
-
-
-def install():
-    """Builds the peers that are missing."""
-    tools.go()
-    environment = {**os.environ, "GOBIN": str(PROGRAMS)}
-    for program, module in [("versitygw", "github.com/versity/versitygw/cmd/versitygw"), ("rclone", "github.com/rclone/rclone")]:
-        if not (PROGRAMS / program).exists():
-            subprocess.run(["go", "install", f"{module}@{VERSIONS[program]}"], env=environment, check=True)
-    if not (PROGRAMS / "s3s-fs").exists():
-        install = ["cargo", "install", "--quiet", "--locked", "s3s-fs", "--version", VERSIONS["s3s-fs"], "--features", "binary"]
-        subprocess.run([*install, "--root", PROGRAMS.parent], check=True)
 
 
 def versitygw(folder, port):
     (folder / "sidecar").mkdir()
     keys = {"ROOT_ACCESS_KEY": KEY, "ROOT_SECRET_KEY": SECRET}
     posix = ["posix", "--sidecar", folder / "sidecar", folder / "data"]
-    return [PROGRAMS / "versitygw", "--port", f"127.0.0.1:{port}", "--quiet", *posix], keys
+    return [servers.program("versitygw"), "--port", f"127.0.0.1:{port}", "--quiet", *posix], keys
 
 
 def s3s_fs(folder, port):
     keys = ["--access-key", KEY, "--secret-key", SECRET]
-    return [PROGRAMS / "s3s-fs", "--host", "127.0.0.1", "--port", str(port), *keys, folder / "data"], {}
+    return [servers.program("s3s-fs"), "--host", "127.0.0.1", "--port", str(port), *keys, folder / "data"], {}
 
 
 def rclone(folder, port):
     serve = ["serve", "s3", "--auth-key", f"{KEY},{SECRET}", "--addr", f"127.0.0.1:{port}"]
-    return [PROGRAMS / "rclone", *serve, folder / "data"], {}
+    return [servers.program("rclone"), *serve, folder / "data"], {}
 
 
 PEERS = {"versitygw": versitygw, "s3s-fs": s3s_fs, "rclone": rclone}
@@ -103,13 +91,15 @@ def main():
     parser.add_argument("--pairs", type=int, default=20, help="the fewest pairs of a comparison")
     parser.add_argument("--label", default="", help="the end of the record's name")
     args = parser.parse_args()
-    install()
+    peers = args.only or list(PEERS)
+    for name in peers:
+        servers.program(name)
     program, source = tools.paritas(), records.origin()
-    print(f"{source.processor}, commit {source.commit}, {args.folder}; " + ", ".join(map(" ".join, VERSIONS.items())) + "\n")
+    print(f"{source.processor}, commit {source.commit}, {args.folder}; {', '.join(f'{name} {servers.VERSIONS[name]}' for name in peers)}\n")
     print("| objects | clients | request | paritas, MB/s | peer, MB/s | ratio (95 %) | ours is | pairs |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     with records.keep("gateway-speeds", args.label, COLUMNS, source) as writer:
-        for name in args.only or PEERS:
+        for name in peers:
             for size, clients, objects in LOADS:
                 folder = pathlib.Path(tempfile.mkdtemp(dir=args.folder))
                 gateway = Gateway(program, folder)

@@ -142,7 +142,7 @@ def main() -> None:
         return
     environment = {**os.environ, "PARITAS_JERASURE": str(PROGRAM)}
     # All tests are named, so that what was built for them is used.
-    command = ["cargo", "test", "--quiet", "--workspace", "jerasure::", "--", "--nocapture"]
+    command = ["bash", "-c", ". scripts/setup && cargo_test --workspace jerasure:: -- --nocapture"]
     sys.exit(subprocess.run(command, cwd=ROOT, env=environment).returncode)
 
 

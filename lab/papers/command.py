@@ -36,7 +36,7 @@ def shown(arguments: tuple) -> str:
 @functools.cache
 def binary() -> pathlib.Path:
     """Returns the command. Unless one is named it is built, so that it is that of the commit which records state."""
-    return pathlib.Path(NAMED) if NAMED else tools.paritas()
+    return tools.paritas(NAMED)
 
 
 def schedule(spec: str, *more: object) -> dict:

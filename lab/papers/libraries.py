@@ -2,7 +2,6 @@
 
 import argparse
 import functools
-import shutil
 import sys
 from typing import Iterable
 
@@ -14,25 +13,30 @@ from .experiment import Cell
 
 # Pairs of a comparison.
 ROUNDS = 20
+# The library in Go.
+IN_GO = "klauspost"
+
+
+def install(*variants: str) -> None:
+    """Installs and builds all peers; those in Go only if one of the variants is. What cannot be had raises tools.Missing."""
+    install_most()
+    if any(variant.startswith(IN_GO) for variant in variants):
+        install_those_in_go()
 
 
 @functools.cache
-def installed() -> None:
-    """Installs and builds all peers; those in Go only where Go is installed."""
-    go = ("go",) if has_go() else ()
-    peers.install(peers.DEBIAN + ("python", "rust") + go)
+def install_most() -> None:
+    peers.install(peers.DEBIAN + ("python", "rust"))
 
 
 @functools.cache
-def has_go() -> bool:
-    if not shutil.which("go"):
-        print("  not run, as there is no Go here: klauspost/reedsolomon", file=sys.stderr)
-    return shutil.which("go") is not None
+def install_those_in_go() -> None:
+    peers.install(("go",))
 
 
 def beside(row: str, k: int, m: int, operation: str, ours: str, variants: dict[str, str], set_bytes: int) -> Iterable[Cell]:
     """Measures how many times as fast ours is as each library that can serve the shape; lab/peers/run.py describes variants."""
-    installed()
+    install(*variants.values())
     args = argparse.Namespace(op=operation, set=set_bytes, align="staggered", before=None)
     started = peers.start(k, m, [ours, *variants.values()], args)
     try:
@@ -48,7 +52,7 @@ def beside(row: str, k: int, m: int, operation: str, ours: str, variants: dict[s
 def normalised(row: str, column: str, k: int, m: int, operation: str, variant: str, set_bytes: int) -> Iterable[Cell]:
     """Measures a library: its speed as a fraction of that of one XOR for each byte read, with the best kernel, as
     `paritas bench --best-roofline` does. Says so if the library cannot serve the shape."""
-    installed()
+    install(variant)
     args = argparse.Namespace(op=operation, set=set_bytes, align="staggered", before=None)
     started = peers.start(k, m, ["xor", variant], args)
     try:
@@ -76,7 +80,7 @@ def ratio(row: str, name: str, subject: peers.Peer, base: peers.Peer, command: s
 
 def of_caches(variant: str, k: int, m: int, set_bytes: int, caches: list[str]) -> dict[str, float]:
     """Returns what cachegrind counts for each KiB of user data while a variant encodes, with simulated caches."""
-    installed()
+    install(variant)
     counts.install()
     args = argparse.Namespace(op="encode", align="staggered")
     return counts.per_kib(variant, k, m, peers.shard_bytes(set_bytes, k, m), args, (2, 4), caches)

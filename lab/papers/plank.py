@@ -6,7 +6,7 @@ import pairs
 
 from .command import available, bench_cell, best_packet, paritas, same_kernel_cell, schedule, shown, sweep
 from .experiment import Cell, Effort, Experiment, Kind, Plot, Point, Records
-from .libraries import has_go, normalised
+from .libraries import normalised
 
 SHAPES = [(6, 2), (14, 2), (12, 4), (10, 6)]
 WIDEST = 32
@@ -101,9 +101,8 @@ TECHNIQUES = {"CRS good": "cauchy_good", "CRS original": "cauchy_orig", "RS": "r
 
 def other_libraries(k: int, m: int, operation: str) -> dict[str, str]:
     """Returns the variants of libraries with codes of their own by label; each is described in lab/peers/run.py."""
-    found = {"RS ISA-L, w = 8": "isal", "RS reed-solomon-erasure, w = 8": "erasure", "RS liberasurecode, w = 16": "liberasurecode:rs_vand"}
-    if has_go():
-        found["RS klauspost, w = 8"] = "klauspost"
+    found = {"RS ISA-L, w = 8": "isal", "RS reed-solomon-erasure, w = 8": "erasure", "RS liberasurecode, w = 16": "liberasurecode:rs_vand",
+             "RS klauspost, w = 8": "klauspost"}  # fmt: skip
     if m == 2 and operation == "encode":
         found["RS RAID-6 ISA-L, w = 8"] = "isal:raid6"
     if (k, m) == (10, 6):

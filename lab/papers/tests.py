@@ -27,9 +27,12 @@ from typing import Iterator
 from unittest import mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-os.environ.setdefault("PARITAS_COMMAND", str(TARGET / "debug" / "paritas"))
 sys.path.insert(0, str(ROOT / "lab"))
+
+import tools  # noqa: E402
+
+# Modules read the name of the command when they are loaded.
+os.environ.setdefault("PARITAS_COMMAND", str(tools.TARGET / "debug" / "paritas"))
 
 import network  # noqa: E402
 import network_tables  # noqa: E402
@@ -664,6 +667,29 @@ class Frame(unittest.TestCase):
                 run.all([source, derived])
             self.assertEqual(str(end.exception), "failed: luo-source, luo-derived")
             self.assertIsNone(store.read(derived))
+
+    def test_what_cannot_be_installed_leaves_the_record_open(self):
+        """The other parts are measured, once; the record counts as complete when the last part is there."""
+        taken, is_there = [], False
+
+        def one(name: str) -> list[Cell]:
+            if name == "of a library" and not is_there:
+                raise tools.Missing("no such library")
+            taken.append(name)
+            return [Cell("r", name, 1)]
+
+        points = lambda _: [Point(name, lambda name=name: one(name)) for name in ("of a library", "ours")]
+        experiment = Experiment("luo", "source", "", Kind.EXACT, "", (0, 0), points=points)
+        here = Origin("a processor", "abc", "today", "quick", "lab/run")
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as err:
+            store = Store(pathlib.Path(folder))
+            with self.assertRaisesRegex(SystemExit, "failed: luo-source"):
+                program.Run(store, here, QUICK, again=False).all([experiment])
+            self.assertIn("not measured: of a library: no such library", err.getvalue())
+            self.assertIsNone(store.read(experiment))
+            is_there = True
+            program.Run(store, here, QUICK, again=False).all([experiment])
+            self.assertEqual((taken, len(store.read(experiment).cells)), (["ours", "of a library"], 2))
 
     def test_a_killed_derivation_leaves_no_cells_behind(self):
         """A kill between the cells and the end of the record; its next run must not have them twice."""

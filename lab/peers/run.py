@@ -35,12 +35,11 @@ peer's, on the same core and in alternating order, and the ratio of each pair co
 about a millisecond, unless one operation takes longer; the median is reported. Speeds are the median and the 90th
 percentile of all samples. Raw samples go to lab/records/ (see lab/records.py).
 
-Installs what is missing, but needs Go.
+Installs what is missing.
 """
 
 import argparse
 import collections
-import functools
 import os
 import pathlib
 import statistics
@@ -55,7 +54,7 @@ import pairs  # noqa: E402
 import records  # noqa: E402
 import tools  # noqa: E402
 
-BUILD = tools.ROOT / "target" / "peers"
+BUILD = tools.TARGET / "peers"
 # Bytes of all shards together, and bytes of one shard, by the name of a set.
 SETS = {"cache": 512 << 10, "dram": 256 << 20}
 SHARDS = {"1k": 1 << 10, "4k": 4 << 10}
@@ -84,20 +83,20 @@ def install(which: tuple[str, ...] = DEBIAN + ("python", "go", "rust")) -> None:
     if "isal" in which:
         install_debian()
     if "python" in which:
-        python()
+        tools.zfec()
     if "go" in which:
-        tools.go()
-        environment = {**os.environ, "GOFLAGS": "-mod=mod"}
-        subprocess.run(["go", "build", "-o", BUILD / "go", "."], cwd=HERE / "go", env=environment, check=True)
+        install_go()
     if "rust" in which:
         target = ["--release", "--quiet", "--locked", "--target-dir", BUILD / "rust"]
         subprocess.run(["cargo", "build", *target], cwd=HERE / "rust", check=True)
 
 
-@functools.cache
-def python() -> pathlib.Path:
-    """Returns the Python that has zfec."""
-    return tools.environment("peers", "zfec") / "python"
+def install_go() -> None:
+    tools.go()
+    environment = {**os.environ, "GOFLAGS": "-mod=mod"}
+    if subprocess.run(["go", "mod", "download"], cwd=HERE / "go", env=environment).returncode:
+        raise tools.Missing("the modules that the peer in Go needs cannot be had")
+    subprocess.run(["go", "build", "-o", BUILD / "go", "."], cwd=HERE / "go", env=environment, check=True)
 
 
 def install_debian() -> None:
@@ -138,7 +137,7 @@ def command(variant: str, k: int, m: int, before: str | None) -> tuple[list, lis
         spec = f"{code}:k={k},m={m}" if is_family else code
         return [before if name == "before" else rust], [f"paritas@{spec}@{detail or 'auto'}"]
     if name == "zfec":
-        return [python(), HERE / "zfec_peer.py"], []
+        return [tools.zfec() / "python", HERE / "zfec_peer.py"], []
     program = {"isal": "isal", "jerasure": "jerasure", "liberasurecode": "liberasurecode", "klauspost": "go"}[name]
     return [BUILD / program], [detail] if detail else []
 

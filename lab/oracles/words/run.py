@@ -81,9 +81,8 @@ def jerasure() -> Oracle:
 
 
 def zfec() -> Oracle:
-    python = tools.environment("zfec", "zfec") / "python"
-    version = run(python, "-c", "import importlib.metadata as m; print(m.version('zfec'))").strip()
-    return Oracle(f"zfec {version}", ["zfec/8/1"], [python, HERE / "serve_zfec.py"])
+    python = tools.zfec() / "python"
+    return Oracle(f"zfec {tools.ZFEC}", ["zfec/8/1"], [python, HERE / "serve_zfec.py"])
 
 
 def klauspost() -> Oracle:

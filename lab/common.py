@@ -1,0 +1,44 @@
+"""What several programs of the lab do alike: run a command, compare trees, find a free port, read a number of bytes."""
+
+import argparse
+import filecmp
+import pathlib
+import re
+import socket
+import subprocess
+from typing import Collection
+
+UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+def run(*command: object, expect: Collection[int] = (0,), **more) -> str:
+    """Runs a command, and returns what it prints. If its exit code is not expected, the error has the end of what it printed."""
+    words = [str(word) for word in command]
+    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **more)
+    if done.returncode not in expect:
+        raise RuntimeError(f"{' '.join(words)}: exit code {done.returncode}\n{done.stdout[-3000:]}")
+    return done.stdout
+
+
+def differences(left: pathlib.Path, right: pathlib.Path, leave_out: Collection[str] = ()) -> list[str]:
+    """Returns the paths in two trees at which a file or folder is in one alone, is not of the same kind, or has other bytes.
+    Names in `leave_out` are not compared at any depth."""
+    found = filecmp.dircmp(left, right, ignore=list(leave_out))
+    _, differ, unreadable = filecmp.cmpfiles(left, right, found.common_files, shallow=False)
+    below = [f"{name}/{path}" for name in found.common_dirs for path in differences(left / name, right / name, leave_out)]
+    return sorted([*found.left_only, *found.right_only, *found.common_funny, *differ, *unreadable, *below])
+
+
+def free_port() -> int:
+    """Returns a port of loopback at which nothing listens."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+def parse_bytes(text: str) -> int:
+    """Reads a number of bytes as 4096, 64M or 10G."""
+    found = re.fullmatch("([0-9]+)([KMG]?)", text)
+    if not found:
+        raise argparse.ArgumentTypeError(f"must be a number of bytes as 4096, 64M or 10G; got {text}")
+    return int(found[1]) * UNITS[found[2]]
