@@ -20,7 +20,7 @@ use paritas_store::place::system::allow_open_files;
 use paritas_store::shown::shown;
 use paritas_volume::Volume;
 use s3s::service::{S3Service, S3ServiceBuilder};
-use s3s::{Body, HttpError};
+use s3s::{Body, HttpError, S3Error};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -464,12 +464,7 @@ impl Visit {
             None => door.call(request, &arrival, place).await,
         };
         let answered = answered.inspect_err(|error| tracing::error!(id, ?error, "request"))?;
-        let mut answer = numbered(explained(answered, arrival.refusal(), &id));
-        tell_range_without_bytes(&method, &mut answer);
-        let mut answer = without_body(&method, answer);
-        if let Ok(value) = HeaderValue::from_str(&id) {
-            answer.headers_mut().insert("x-amz-request-id", value);
-        }
+        let mut answer = completed(answered, &method, &id, arrival.refusal());
         // The gateway cannot know whether hyper will read the rest of the body, or will close the
         // connection. The client must not send its next request on it.
         // Nor on one that still owes it the answer 100, which the empty body of this request did
@@ -484,6 +479,23 @@ impl Visit {
         tracing::info!(id, %peer, %method, path, status, ms = time.as_millis() as u64, "request");
         Ok(answer.map(|body| AnswerBody::new(body, Arc::clone(&activity))))
     }
+}
+
+/// Returns the answer to a request with this id as S3 gives it. `refusal` is why its body was not
+/// read to the end.
+fn completed(
+    answer: Response<Body>,
+    method: &Method,
+    id: &str,
+    refusal: Option<S3Error>,
+) -> Response<Body> {
+    let mut answer = numbered(explained(answer, refusal, id));
+    tell_range_without_bytes(method, &mut answer);
+    let mut answer = without_body(method, answer);
+    if let Ok(value) = HeaderValue::from_str(id) {
+        answer.headers_mut().insert("x-amz-request-id", value);
+    }
+    answer
 }
 
 /// Gives the answer to HEAD with a range its status. The adapter does not know that a range can be

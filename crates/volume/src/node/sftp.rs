@@ -7,7 +7,8 @@
 //! talks to this process through pipes. However the process ends, the pipes close, and `ssh` ends;
 //! a server that no longer answers is given up after [`ALIVE`].
 //!
-//! A connection carries one file or request at a time, and is then used again.
+//! A connection carries one file or request at a time, and is then used again. What a burst of
+//! requests needs is closed when it has not been used for [`IDLE`].
 
 use std::io::SeekFrom;
 use std::path::PathBuf;
@@ -34,6 +35,7 @@ use openssh_sftp_client::{Error as SftpError, Sftp, SftpOptions};
 use tokio::io::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStderr, Command};
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
 use super::contact::NoConnection;
 use super::location::SshHost;
@@ -44,6 +46,9 @@ const MOST_CONNECTIONS: usize = 64;
 /// Largest number of connections that are made at a time. Servers refuse at random if more than ten
 /// clients are about to log in (`MaxStartups`).
 const MOST_LOGINS: usize = 8;
+
+/// Time after which a connection that others can stand in for is closed.
+const IDLE: Duration = Duration::from_secs(60);
 
 /// Time limit for making a connection.
 const CONNECTING: Duration = Duration::from_secs(10);
@@ -99,6 +104,8 @@ struct Shared {
 #[derive(Debug)]
 struct Connection {
     sftp: Sftp,
+    /// When it was last taken.
+    taken: Mutex<Instant>,
     /// Is killed when it is dropped.
     _ssh: Child,
 }
@@ -152,7 +159,7 @@ impl SftpFolder {
             pipes.ok_or_else(|| no_connection(ErrorKind::Unexpected, "ssh has no pipes"))?;
         let said = tokio::spawn(said(stderr));
         match Sftp::new(stdin, stdout, SftpOptions::new()).await {
-            Ok(sftp) => Ok(Connection { sftp, _ssh: ssh }),
+            Ok(sftp) => Ok(Connection { sftp, taken: Mutex::new(Instant::now()), _ssh: ssh }),
             Err(error) => Err(refused(&said.await.unwrap_or_default(), &error)),
         }
     }
@@ -209,6 +216,12 @@ fn no_connection(kind: ErrorKind, why: impl Into<String>) -> Error {
     if kind == ErrorKind::Unexpected { error.set_temporary() } else { error }
 }
 
+impl Connection {
+    fn taken(&self) -> MutexGuard<'_, Instant> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl Host {
     fn connections(&self) -> MutexGuard<'_, Vec<Arc<Connection>>> {
         self.0.connections.lock().unwrap_or_else(PoisonError::into_inner)
@@ -234,11 +247,17 @@ impl Host {
         Ok(made)
     }
 
+    /// Returns an idle connection, or the least used one if there are too many. It is the first of
+    /// them, so that the last ones rest.
     fn found(&self) -> Option<Arc<Connection>> {
-        let connections = self.connections();
+        let mut connections = self.connections();
+        connections.retain(|one| Arc::strong_count(one) > 1 || one.taken().elapsed() < IDLE);
         let least = connections.iter().min_by_key(|one| Arc::strong_count(one))?;
         let is_enough = Arc::strong_count(least) == 1 || connections.len() >= MOST_CONNECTIONS;
-        is_enough.then(|| Arc::clone(least))
+        is_enough.then(|| {
+            *least.taken() = Instant::now();
+            Arc::clone(least)
+        })
     }
 
     /// Converts an error to an error of OpenDAL. If the connection failed, other idle connections

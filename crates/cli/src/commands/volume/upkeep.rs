@@ -206,18 +206,29 @@ pub async fn verify(volume: &mut Volume, args: &Verify, output: &Output) -> Outc
     while let Some((listed, verdict, seconds)) = checked.next().await {
         let Some(verdict) = verdict else { continue };
         let length = verdict.as_ref().map_or(listed, |verdict| verdict.listed.length);
-        let state = verdict.map(|verdict| {
-            let state = word_of(verdict.state);
-            if !args.only_bad || state != ObjectStateWord::Intact {
-                let line = verdict_line(&verdict, state, seconds);
-                shares.progress.aside(|| output.result(line, || verdict_text(&verdict, state)));
-            }
-            state
-        });
-        tally.count_present(length, state);
+        let tell =
+            |verdict: Verdict| tell_verdict(&verdict, seconds, args.only_bad, &shares, output);
+        tally.count_present(length, verdict.map(tell));
     }
     shares.progress.finish();
     tally.end()
+}
+
+/// Prints the verdict on an object, unless it is intact and only others are wanted. Returns the
+/// state.
+fn tell_verdict(
+    verdict: &Verdict,
+    seconds: f64,
+    only_bad: bool,
+    shares: &Shares,
+    output: &Output,
+) -> ObjectStateWord {
+    let state = word_of(verdict.state);
+    if !only_bad || state != ObjectStateWord::Intact {
+        let line = verdict_line(verdict, state, seconds);
+        shares.progress.aside(|| output.result(line, || verdict_text(verdict, state)));
+    }
+    state
 }
 
 fn verdict_line(verdict: &Verdict, state: ObjectStateWord, seconds: f64) -> VolumeVerifyLine {
