@@ -109,7 +109,7 @@ impl Shards {
             let objects = sequence.try_iter()?.collect::<PyResult<Vec<_>>>()?;
             return Self::of_each(objects.into_iter(), number);
         }
-        Self::of_array(object).map_err(|error| error.about(object.py(), name))
+        Self::of_array(object).map_err(|error| error.about(name))
     }
 
     /// Exports the memory of each of several objects. `name` is the caller's name for one of them.
@@ -120,7 +120,7 @@ impl Shards {
         let (mut exports, mut places) = (Vec::new(), Vec::new());
         for (at, object) in objects.enumerate() {
             let exported = Source::of(&object);
-            let Source(export) = exported.map_err(|error| error.about(object.py(), &name(at)))?;
+            let Source(export) = exported.map_err(|error| error.about(name(at)))?;
             places.push(Place::of(&export));
             exports.push(export);
         }

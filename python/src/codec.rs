@@ -264,7 +264,7 @@ impl Codec {
         let exported = |(at, shard): (usize, Option<Bound<'py, PyAny>>)| {
             let Some(shard) = shard else { return Ok(None) };
             let source = Source::of(&shard);
-            let source = source.map_err(|error| error.about(py, &format!("shards[{at}]")))?;
+            let source = source.map_err(|error| error.about(format!("shards[{at}]")))?;
             Ok(Some(source))
         };
         let shards = shards.into_iter().enumerate().map(exported);

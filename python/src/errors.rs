@@ -22,42 +22,61 @@ import_exception!(paritas.errors, StorageError);
 /// The result of a function that may fail with an error of Paritas.
 pub type Result<T> = std::result::Result<T, Failure>;
 
-/// An error that becomes an exception.
-pub struct Failure(PyErr);
+/// An error that becomes an exception. It can be made on any thread, but the exception itself is made
+/// on a thread that has the interpreter: other threads must not ask for it while the program ends.
+pub struct Failure {
+    error: PyErr,
+    /// The name of the kind of error, unless the exception is one of Python's own.
+    kind: Option<String>,
+    /// The number of the system's error.
+    number: Option<i32>,
+    /// The argument of the call that is wrong.
+    argument: Option<String>,
+}
 
 impl From<Failure> for PyErr {
-    fn from(failure: Failure) -> Self {
-        failure.0
+    fn from(Failure { error, kind, number, argument }: Failure) -> Self {
+        Python::attach(|py| {
+            let exception = error.value(py);
+            if let Some(kind) = kind
+                && let Err(other) = exception.setattr("kind", kind)
+            {
+                return other;
+            }
+            // An exception that does not accept the number or the note is raised without it.
+            if let Some(number) = number {
+                let _ = exception.setattr("errno", number);
+            }
+            if let Some(argument) = argument {
+                let _ = error.add_note(py, format!("while processing '{argument}'"));
+            }
+            error
+        })
     }
 }
 
 impl Failure {
     /// Adds the number of the system's error, if there is one, as `errno`.
     fn with_number(self, number: Option<i32>) -> Self {
-        let Some(number) = number else { return self };
-        // An exception that does not accept the number is raised without it.
-        let _ = Python::attach(|py| self.0.value(py).setattr("errno", number));
-        self
+        Self { number, ..self }
     }
 
     /// Adds a note that names the wrong argument of a call, as PyO3 does for arguments of a wrong
     /// type.
-    pub fn about(self, py: Python<'_>, argument: &str) -> Self {
-        // An exception that does not accept notes is raised without one.
-        let _ = self.0.add_note(py, format!("while processing '{argument}'"));
-        self
+    pub fn about(self, argument: impl Into<String>) -> Self {
+        Self { argument: Some(argument.into()), ..self }
     }
 }
 
 impl From<PyErr> for Failure {
     fn from(error: PyErr) -> Self {
-        Self(error)
+        Self { error, kind: None, number: None, argument: None }
     }
 }
 
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
-        Self(error.into())
+        PyErr::from(error).into()
     }
 }
 
@@ -90,7 +109,7 @@ impl From<paritas_shards::Error> for Failure {
             Io | Exists | Busy | Refused | TooFewNodes | TooManyChanges => {
                 raise::<StorageError>(kind, text).with_number(number_of(&error))
             }
-            Cancelled => Self(PyKeyboardInterrupt::new_err(text)),
+            Cancelled => PyKeyboardInterrupt::new_err(text).into(),
             _ => raise::<ParitasError>(kind, text),
         }
     }
@@ -145,12 +164,10 @@ pub fn each<I: IntoIterator, T>(
 }
 
 /// Makes an exception of a class from the arguments of its constructor.
-fn raise<E: PyTypeInfo>(kind: impl Debug, arguments: impl PyErrArguments + 'static) -> Failure {
-    Failure(Python::attach(|py| {
-        let error = PyErr::new::<E, _>(arguments);
-        match error.value(py).setattr("kind", format!("{kind:?}")) {
-            Ok(()) => error,
-            Err(other) => other,
-        }
-    }))
+fn raise<E: PyTypeInfo>(
+    kind: impl Debug,
+    arguments: impl PyErrArguments + Send + Sync + 'static,
+) -> Failure {
+    let failure = Failure::from(PyErr::new::<E, _>(arguments));
+    Failure { kind: Some(format!("{kind:?}")), ..failure }
 }

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from concurrent.futures import ThreadPoolExecutor
 
 import paritas
 import pytest
@@ -80,6 +81,82 @@ def test_a_program_ends_although_a_source_still_waits(volume_file):
         volume_file,
     )
     assert (ran.stdout, ran.returncode) == ("interrupted\n", 0), ran
+
+
+#: A source that never ends.
+ENDLESS = """
+class Endless:
+    begun = 0
+    def read(self, size):
+        self.begun += 1
+        time.sleep(0.01)
+        return bytes(size)
+"""
+
+
+@pytest.mark.parametrize(
+    "text, code, errors",
+    [
+        # The interrupted program ends while its source is being read.
+        (
+            """
+signal.signal(signal.SIGINT, signal.default_int_handler)
+threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+v.put("a", Endless())
+            """,
+            -signal.SIGINT,
+            "KeyboardInterrupt",
+        ),
+        # Threads that nobody waits for are ended with the program.
+        (
+            """
+put = lambda number: v.put(f"a{number}", Endless())
+[threading.Thread(target=put, args=(number,), daemon=True).start() for number in range(4)]
+time.sleep(0.3)
+            """,
+            0,
+            "",
+        ),
+    ],
+)
+def test_a_program_ends_while_a_source_is_read(volume_file, text, code, errors):
+    with ThreadPoolExecutor(5) as pool:
+        ran = list(pool.map(lambda _: program(ENDLESS + text, volume_file), range(5)))
+    assert [(one.returncode, one.stderr.split("\n")[-2:][0]) for one in ran] == [(code, errors)] * 5
+
+
+def test_no_read_begins_after_an_interrupt(volume_file):
+    ran = program(
+        ENDLESS
+        + """
+signal.signal(signal.SIGINT, signal.default_int_handler)
+threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+source = Endless()
+try:
+    v.put("a", source)
+except KeyboardInterrupt:
+    begun = source.begun
+    time.sleep(0.2)
+    print(source.begun - begun, v.list())
+        """,
+        volume_file,
+    )
+    assert (ran.stdout, ran.returncode) == ("0 []\n", 0), ran
+
+
+@pytest.mark.parametrize("count", [5, 20_000_000])
+def test_a_file_that_is_dropped_at_the_end_of_the_program_is_stored(volume_file, count):
+    ran = program(
+        f"""
+        import fsspec
+        fs = fsspec.filesystem("paritas", volume={str(volume_file)!r})
+        file = fs.open("dropped", "wb")
+        file.write(bytes({count}))
+        """,
+        volume_file,
+    )
+    assert (ran.stderr, ran.returncode) == ("", 0), ran
+    assert paritas.Volume.open(volume_file).list() == [("dropped", count)]
 
 
 @pytest.mark.parametrize("threads", [1, 2])
