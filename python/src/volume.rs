@@ -21,7 +21,7 @@ use pyo3::types::{PyBytes, PyMapping, PyString};
 use crate::buffers::Source;
 use crate::code::CodeOrSpec;
 use crate::errors::{Failure, Result, refused, wrong_argument, wrong_type};
-use crate::files::{open, seconds};
+use crate::files::{open, seconds, timestamp};
 use crate::results::{Shown, results};
 use crate::sources;
 
@@ -229,19 +229,23 @@ impl Volume {
     /// `read`, and begins no call after an interrupt.
     ///
     /// `notes` are names and texts that are kept with it, such as `{"content-type": "text/html"}`.
+    /// `modified` is the time at which its source last changed, in seconds since 1970.
     ///
     /// Returns the known facts about the object. Raises StorageError if too few nodes accept it, or
     /// if the source raises an exception, which is then the cause. After an error, nothing new is
     /// visible.
-    #[pyo3(signature = (name, source, *, notes = None))]
+    #[pyo3(signature = (name, source, *, notes = None, modified = None))]
     fn put(
         &self,
         py: Python<'_>,
         name: Name,
         source: &Bound<'_, PyAny>,
         notes: Option<BTreeMap<String, String>>,
+        modified: Option<f64>,
     ) -> Result<Shown<ObjectInfo>> {
         let mut options = PutOptions::default().noting(&notes.unwrap_or_default())?;
+        let modified = modified.map(timestamp).transpose();
+        options.attributes.modified = modified.map_err(|error| error.about("modified"))?;
         let memory = Source::of(source);
         if memory.is_err() && source.hasattr("read")? {
             let (reader, reading) = sources::begin(source)?;

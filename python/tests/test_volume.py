@@ -744,3 +744,11 @@ def test_a_file_that_is_no_volume_file_is_there(tmp_path):
     other.write_text("name = 'x'\n")
     with pytest.raises(paritas.ParameterError, match="not a volume file"):
         paritas.Volume.open(other)
+
+
+def test_a_put_keeps_the_time_that_it_is_given(volume):
+    for time in (0.0, -1.5, 1_234_567_890.123_456_7):
+        assert volume.put("a", b"x", modified=time).modified == time == volume.stat("a").modified
+    for wrong in (float("nan"), float("inf"), 1e300):
+        with pytest.raises(paritas.ParameterError, match="seconds since 1970; got"):
+            volume.put("a", b"x", modified=wrong)
