@@ -220,17 +220,18 @@ impl Codec {
         have: Option<Vec<usize>>,
         want: Option<Vec<usize>>,
     ) -> Result<Prepared> {
+        let nodes = self.codec.code().node_count();
         match (have, want) {
             (None, None) => {
                 let prepared = py.detach(|| self.codec.encoder())?;
                 let code = self.codec.code();
                 let (data, parity): (Vec<NodeId>, Vec<NodeId>) =
                     code.nodes_at(1).into_iter().partition(|&node| code.holds_data(node));
-                Ok(Prepared { prepared, sources: data.len(), targets: parity.len() })
+                Ok(Prepared { prepared, sources: data.len(), targets: parity.len(), nodes })
             }
             (Some(have), Some(want)) => {
                 let prepared = self.prepare(py, &have, &want)?;
-                Ok(Prepared { prepared, sources: have.len(), targets: want.len() })
+                Ok(Prepared { prepared, sources: have.len(), targets: want.len(), nodes })
             }
             _ => Err(wrong_argument("both `have` and `want` must be given, or none of them")),
         }
@@ -344,11 +345,18 @@ pub fn number_of_threads(given: Option<usize>) -> Result<Option<NonZeroUsize>> {
     }
 }
 
-/// Refuses an array of groups, nodes and bytes whose shards do not have `stride` bytes.
-fn expect_stride(buffer: &Bound<'_, PyAny>, stride: usize) -> Result<()> {
+/// Refuses an array of groups, nodes and bytes that has another number of nodes, or whose shards do
+/// not have `stride` bytes.
+fn expect_groups(buffer: &Bound<'_, PyAny>, nodes: usize, stride: usize) -> Result<()> {
     let Ok(shape) = buffer.getattr("shape").and_then(|shape| shape.extract::<[usize; 3]>()) else {
         return Ok(());
     };
+    if shape[1] != nodes {
+        let given = shape[1];
+        return Err(wrong_argument(format!(
+            "an array must have the shape (groups, nodes, stride), with {nodes} nodes; got {given}"
+        )));
+    }
     let item: usize = buffer.getattr("itemsize")?.extract()?;
     let length = shape[2].saturating_mul(item);
     if length != stride {
@@ -368,6 +376,8 @@ pub struct Prepared {
     /// The numbers of shards that are read, and that are computed.
     sources: usize,
     targets: usize,
+    /// The number of all nodes, also of those that take no part.
+    nodes: usize,
 }
 
 #[pymethods]
@@ -392,10 +402,9 @@ impl Prepared {
     /// of node n, and has `stride` bytes.
     ///
     /// Raises ParameterError, and leaves the buffer as it is, if it has no whole number of groups,
-    /// is read-only, has three dimensions of which the last has not `stride` bytes, or a shard
-    /// cannot have `stride` bytes.
+    /// is read-only, has three dimensions that are not those, or a shard cannot have `stride` bytes.
     fn run_strided(&self, py: Python<'_>, buffer: &Bound<'_, PyAny>, stride: usize) -> Result<()> {
-        expect_stride(buffer, stride)?;
+        expect_groups(buffer, self.nodes, stride)?;
         let groups = Shards::of_each([buffer.clone()].into_iter(), |_| "buffer".into())?;
         Shards::with(&Shards::none(), &groups, |_, groups| {
             Ok(py.detach(|| self.prepared.run_strided(groups[0], stride))?)

@@ -458,3 +458,9 @@ def test_a_stride_fits_the_array():
     with pytest.raises(paritas.ParameterError, match="shards of 12 bytes; got 24"):
         prepared.run_strided(groups, 24)
     prepared.run_strided(groups, 12)
+    with pytest.raises(paritas.ParameterError, match="with 6 nodes; got 2"):
+        prepared.run_strided(numpy.zeros((6, 2, 12), numpy.uint8), 12)
+    # Nodes that take no part are in the groups, too.
+    paritas.Codec("4+2").prepared([0, 1, 2, 3], [5]).run_strided(groups, 12)
+    delayed = paritas.Codec("bbdpg:k=4,m=1,m2=2")
+    delayed.prepared().run_strided(numpy.zeros((2, delayed.code.nodes, 48), numpy.uint8), 48)
