@@ -7,9 +7,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList};
 
 use crate::arrays;
-use crate::buffers::{Shards, Source, new_shards};
-use crate::code::{Code, CodeOrSpec, expect_nodes};
-use crate::errors::{Result, wrong_argument};
+use crate::buffers::{Names, Shards, Source, new_shards};
+use crate::code::{Code, CodeOrSpec, NodeNumbers, expect_nodes};
+use crate::errors::{Failure, Result, wrong_argument};
 
 /// A code that works on memory: it encodes, reconstructs and updates shards.
 ///
@@ -131,7 +131,11 @@ impl Codec {
         };
         let targets = Shards::of(&parity, "parity")?;
         Shards::with(&sources, &targets, |data, parity| {
-            Ok(py.detach(|| self.codec.encode(data, parity))?)
+            let encoded = py.detach(|| self.codec.encode(data, parity));
+            encoded.map_err(|error| {
+                let (data, parity) = self.nodes();
+                Failure::of_buffers(&error, &[("data", &data), ("parity", &parity)])
+            })
         })?;
         Ok(parity)
     }
@@ -142,7 +146,11 @@ impl Codec {
     /// wrong.
     fn encode_nodes(&self, py: Python<'_>, nodes: &Bound<'_, PyAny>) -> Result<()> {
         Shards::with(&Shards::none(), &Shards::of(nodes, "nodes")?, |_, nodes| {
-            Ok(py.detach(|| self.codec.encode_nodes(nodes))?)
+            let encoded = py.detach(|| self.codec.encode_nodes(nodes));
+            encoded.map_err(|error| {
+                let all: Vec<usize> = (0..self.codec.code().node_count()).collect();
+                Failure::of_buffers(&error, &[("nodes", &all)])
+            })
         })
     }
 
@@ -163,10 +171,10 @@ impl Codec {
         let (have, lost): (Vec<usize>, Vec<usize>) =
             (0..count).partition(|&node| shards[node].is_some());
         let given = shards.iter().flatten().cloned();
-        let sources = Shards::of_each(given, |at| format!("shards[{}]", have[at]))?;
+        let sources = Shards::of_each(given, Names::Some("shards", &have))?;
         let made = self.made(py, &have, &lost, &sources)?;
         let made_objects = made.iter().map(|shard| shard.clone().into_any());
-        let targets = Shards::of_each(made_objects, |at| format!("shards[{}]", lost[at]))?;
+        let targets = Shards::of_each(made_objects, Names::Some("shards", &lost))?;
         if !lost.is_empty() {
             let reconstructor = self.prepare(py, &have, &lost)?;
             Shards::with(&sources, &targets, |sources, targets| {
@@ -191,10 +199,11 @@ impl Codec {
     ) -> Result<()> {
         expect_nodes(self.codec.code(), &[node])?;
         let sources = [old.clone(), new.clone()].into_iter();
-        let sources = Shards::of_each(sources, |at| ["old", "new"][at].to_owned())?;
+        let sources = Shards::of_each(sources, Names::Own(&["old", "new"]))?;
         let targets = Shards::of(parity, "parity")?;
         Shards::with(&sources, &targets, |sources, parity| {
-            Ok(py.detach(|| self.codec.update(node, sources[0], sources[1], parity))?)
+            let updated = py.detach(|| self.codec.update(node, sources[0], sources[1], parity));
+            updated.map_err(|error| Failure::of_buffers(&error, &[("parity", &self.nodes().1)]))
         })
     }
 
@@ -217,21 +226,19 @@ impl Codec {
     fn prepared(
         &self,
         py: Python<'_>,
-        have: Option<Vec<usize>>,
-        want: Option<Vec<usize>>,
+        have: Option<NodeNumbers>,
+        want: Option<NodeNumbers>,
     ) -> Result<Prepared> {
         let nodes = self.codec.code().node_count();
         match (have, want) {
             (None, None) => {
                 let prepared = py.detach(|| self.codec.encoder())?;
-                let code = self.codec.code();
-                let (data, parity): (Vec<NodeId>, Vec<NodeId>) =
-                    code.nodes_at(1).into_iter().partition(|&node| code.holds_data(node));
-                Ok(Prepared { prepared, sources: data.len(), targets: parity.len(), nodes })
+                let (sources, targets) = self.nodes();
+                Ok(Prepared { prepared, sources, targets, nodes })
             }
-            (Some(have), Some(want)) => {
-                let prepared = self.prepare(py, &have, &want)?;
-                Ok(Prepared { prepared, sources: have.len(), targets: want.len(), nodes })
+            (Some(NodeNumbers(sources)), Some(NodeNumbers(targets))) => {
+                let prepared = self.prepare(py, &sources, &targets)?;
+                Ok(Prepared { prepared, sources, targets, nodes })
             }
             _ => Err(wrong_argument("both `have` and `want` must be given, or none of them")),
         }
@@ -288,10 +295,15 @@ impl Codec {
 }
 
 impl Codec {
-    fn new_parity<'py>(&self, py: Python<'py>, data: &Shards) -> Result<Bound<'py, PyAny>> {
+    /// Returns the numbers of the nodes with data, and of those with parity of the first stage.
+    fn nodes(&self) -> (Vec<usize>, Vec<usize>) {
         let code = self.codec.code();
-        let made = code.nodes_at(1).into_iter().filter(|&node| !code.holds_data(node));
-        let (count, length) = (made.count(), data.first_len());
+        let nodes = code.nodes_at(1).into_iter().map(NodeId::index);
+        nodes.partition(|&node| code.holds_data(NodeId::new(node)))
+    }
+
+    fn new_parity<'py>(&self, py: Python<'py>, data: &Shards<'_>) -> Result<Bound<'py, PyAny>> {
+        let (count, length) = (self.nodes().1.len(), data.first_len());
         if data.is_array() {
             data.expect_bytes()?;
             return Ok(arrays::empty(py, count, length)?);
@@ -307,7 +319,7 @@ impl Codec {
         py: Python<'py>,
         have: &[usize],
         lost: &[usize],
-        sources: &Shards,
+        sources: &Shards<'_>,
     ) -> Result<Vec<Bound<'py, PyByteArray>>> {
         let rows = |node: usize| self.codec.code().node_cells(NodeId::new(node)).len();
         let length = |node: usize| match have.first() {
@@ -373,9 +385,9 @@ fn expect_groups(buffer: &Bound<'_, PyAny>, nodes: usize, stride: usize) -> Resu
 #[pyclass(frozen, module = "paritas")]
 pub struct Prepared {
     prepared: paritas::Prepared,
-    /// The numbers of shards that are read, and that are computed.
-    sources: usize,
-    targets: usize,
+    /// The nodes whose shards are read, and those whose shards are computed.
+    sources: Vec<usize>,
+    targets: Vec<usize>,
     /// The number of all nodes, also of those that take no part.
     nodes: usize,
 }
@@ -393,7 +405,11 @@ impl Prepared {
     ) -> Result<()> {
         let (sources, targets) = (Shards::of(sources, "sources")?, Shards::of(targets, "targets")?);
         Shards::with(&sources, &targets, |sources, targets| {
-            Ok(py.detach(|| self.prepared.run(sources, targets))?)
+            let done = py.detach(|| self.prepared.run(sources, targets));
+            done.map_err(|error| {
+                let nodes = [("sources", &self.sources[..]), ("targets", &self.targets[..])];
+                Failure::of_buffers(&error, &nodes)
+            })
         })
     }
 
@@ -405,13 +421,13 @@ impl Prepared {
     /// is read-only, has three dimensions that are not those, or a shard cannot have `stride` bytes.
     fn run_strided(&self, py: Python<'_>, buffer: &Bound<'_, PyAny>, stride: usize) -> Result<()> {
         expect_groups(buffer, self.nodes, stride)?;
-        let groups = Shards::of_each([buffer.clone()].into_iter(), |_| "buffer".into())?;
+        let groups = Shards::of_each([buffer.clone()].into_iter(), Names::Own(&["buffer"]))?;
         Shards::with(&Shards::none(), &groups, |_, groups| {
             Ok(py.detach(|| self.prepared.run_strided(groups[0], stride))?)
         })
     }
 
     fn __repr__(&self) -> String {
-        format!("<Prepared: sources={}, targets={}>", self.sources, self.targets)
+        format!("<Prepared: sources={}, targets={}>", self.sources.len(), self.targets.len())
     }
 }

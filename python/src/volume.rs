@@ -20,7 +20,7 @@ use pyo3::types::{PyBytes, PyMapping, PyString};
 
 use crate::buffers::Source;
 use crate::code::CodeOrSpec;
-use crate::errors::{Failure, Result, refused, wrong_argument, wrong_type};
+use crate::errors::{Failure, Result, refused, text, wrong_argument, wrong_type};
 use crate::files::{open, seconds, timestamp};
 use crate::results::{Shown, results};
 use crate::sources;
@@ -128,11 +128,7 @@ impl FromPyObject<'_, '_> for Name {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
-        let name = object.cast::<PyString>()?;
-        let Ok(name) = name.to_str() else {
-            let what = format!("a name must be text in UTF-8; got {}", object.repr()?);
-            return Err(wrong_argument(what).into());
-        };
+        let name = text(&*object.cast::<PyString>()?, "a name")?;
         Ok(Self(ObjectName::new(name).map_err(Failure::from)?))
     }
 }

@@ -117,7 +117,7 @@ def test_errors_of_the_system_have_their_numbers(tmp_path):
         paritas.encode_file(source, tmp_path / "none")
     assert error.value.errno == errno.ENOENT
     paritas.encode_file(source, tmp_path, "2+1")
-    with pytest.raises(paritas.NotFoundError) as error:
+    with pytest.raises(paritas.NotFoundError, match="No such file or directory$") as error:
         paritas.decode_file(tmp_path, tmp_path / "none" / "b")
     assert error.value.errno == errno.ENOENT
     loop = tmp_path / "loop"

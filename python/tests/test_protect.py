@@ -71,6 +71,8 @@ def test_settings_are_the_commands(photos, tmp_path):
     with pytest.raises(paritas.StorageError):
         paritas.protect(photos, **settings)
     assert paritas.protect(photos, force=True, **settings).files == 4
+    with pytest.raises(paritas.ParameterError, match="^`exclude`: .*unclosed"):
+        paritas.protect(photos, exclude="[")
     with pytest.raises(paritas.ParameterError, match="percentage"):
         paritas.protect(photos, redundancy="a lot")
 
