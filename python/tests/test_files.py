@@ -120,11 +120,17 @@ def test_errors_of_the_system_have_their_numbers(tmp_path):
     with pytest.raises(paritas.NotFoundError, match="No such file or directory$") as error:
         paritas.decode_file(tmp_path, tmp_path / "none" / "b")
     assert error.value.errno == errno.ENOENT
-    loop = tmp_path / "loop"
+    loop, none = tmp_path / "loop", tmp_path / "none"
     loop.symlink_to(loop)
-    with pytest.raises(paritas.StorageError) as error:
-        paritas.decode_file(loop, tmp_path / "b")
-    assert error.value.kind == "Io"
+    for act in (lambda paths: paritas.decode_file(paths, tmp_path / "b"), paritas.verify_files, paritas.repair_files):
+        with pytest.raises(paritas.StorageError) as error:
+            act([none, loop])
+        assert (error.value.kind, error.value.errno) == ("Io", errno.ELOOP)
+        with pytest.raises(paritas.NotFoundError, match="none cannot be read: No such file or directory$") as error:
+            act(none)
+        assert error.value.errno == errno.ENOENT
+    with pytest.raises(paritas.NotFoundError, match="cannot be read: Not a directory$"):
+        paritas.verify_files(source / "b")
     with pytest.raises(paritas.NotFoundError) as error:
         paritas.info(tmp_path / "none")
     assert error.value.errno == errno.ENOENT
