@@ -5,13 +5,16 @@
 //! meanwhile. The caller must avoid this, as with every library that releases the interpreter; the
 //! documentation of the package says so.
 
+use std::mem::MaybeUninit;
 use std::ops::Range;
+use std::ptr;
 use std::slice;
 
 use pyo3::buffer::PyUntypedBuffer;
-use pyo3::exceptions::{PyBufferError, PyTypeError};
+use pyo3::exceptions::{PyBufferError, PyMemoryError, PyTypeError};
+use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyList, PyMemoryView, PySequence, PyString, PyTuple};
+use pyo3::types::{PyByteArray, PyBytes, PyList, PyMemoryView, PySequence, PyString, PyTuple};
 
 use crate::errors::{Result, wrong_argument};
 
@@ -272,6 +275,64 @@ fn expect_apart(sources: &Shards<'_>, targets: &Shards<'_>) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Bytes that are being made: nobody else has the object yet, so its memory may be written, also by
+/// a thread without the interpreter.
+pub struct NewBytes<'py>(Bound<'py, PyBytes>);
+
+impl<'py> NewBytes<'py> {
+    /// Makes bytes of zeros. Other threads of the interpreter may run meanwhile.
+    pub fn zeroed(py: Python<'py>, length: usize) -> PyResult<Self> {
+        let size = ffi::Py_ssize_t::try_from(length).map_err(|_| {
+            PyMemoryError::new_err(format!("there is no memory for {length} bytes"))
+        })?;
+        // SAFETY: without a content, the function makes a new object of this size, or raises an
+        // exception. Its bytes are not initialised.
+        let mut new = unsafe {
+            let object = ffi::PyBytes_FromStringAndSize(ptr::null(), size);
+            Self(Bound::from_owned_ptr_or_err(py, object)?.cast_into_unchecked())
+        };
+        let memory = new.uninitialised();
+        py.detach(|| {
+            // SAFETY: these are the bytes of `memory`.
+            unsafe { ptr::write_bytes(memory.as_mut_ptr(), 0, memory.len()) }
+        });
+        Ok(new)
+    }
+
+    /// Copies bytes. Other threads of the interpreter may run meanwhile.
+    pub fn copy_of(py: Python<'py>, content: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+        let mut new = Self::zeroed(py, content.len())?;
+        let memory = new.memory();
+        py.detach(|| memory.copy_from_slice(content));
+        Ok(new.finish())
+    }
+
+    /// Returns the memory of the bytes.
+    pub fn memory(&mut self) -> &mut [u8] {
+        let memory = self.uninitialised();
+        // SAFETY: `zeroed` has initialised these bytes.
+        unsafe { slice::from_raw_parts_mut(memory.as_mut_ptr().cast(), memory.len()) }
+    }
+
+    /// Returns the bytes, which stay as they are from now on.
+    pub fn finish(self) -> Bound<'py, PyBytes> {
+        self.0
+    }
+
+    fn uninitialised(&mut self) -> &mut [MaybeUninit<u8>] {
+        let object = self.0.as_ptr();
+        // SAFETY: `object` is bytes.
+        let (start, size) = unsafe { (ffi::PyBytes_AsString(object), ffi::PyBytes_Size(object)) };
+        match usize::try_from(size) {
+            // All empty bytes are one object.
+            Err(_) | Ok(0) => &mut [],
+            // SAFETY: only `self` has this object, which Python neither reads nor moves: the garbage
+            // collector does not know bytes. While the result lives, `self` is not used.
+            Ok(size) => unsafe { slice::from_raw_parts_mut(start.cast(), size) },
+        }
+    }
 }
 
 /// Makes new byte arrays of zeros.

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList};
 
 use crate::arrays;
-use crate::buffers::{Names, Shards, Source, new_shards};
+use crate::buffers::{Names, NewBytes, Shards, Source, new_shards};
 use crate::code::{Code, CodeOrSpec, NodeNumbers, expect_nodes};
 use crate::errors::{Failure, Result, wrong_argument};
 
@@ -254,7 +254,10 @@ impl Codec {
     ) -> Result<Vec<Bound<'py, PyBytes>>> {
         let source = Source::of(data)?;
         let shards = py.detach(|| self.codec.split(source.as_ref()))?;
-        Ok(shards.iter().map(|shard| PyBytes::new(py, shard)).collect())
+        Ok(shards
+            .into_iter()
+            .map(|shard| NewBytes::copy_of(py, &shard))
+            .collect::<PyResult<_>>()?)
     }
 
     /// Returns an object of `length` bytes from its shards in node order. All data shards must be
@@ -277,8 +280,15 @@ impl Codec {
         };
         let shards = shards.into_iter().enumerate().map(exported);
         let shards = shards.collect::<Result<Vec<Option<Source>>>>()?;
-        let object = py.detach(|| self.codec.join(&shards, length))?;
-        Ok(PyBytes::new(py, &object))
+        let given = shards.iter().flatten().map(|shard| shard.as_ref().len()).sum();
+        if length > given {
+            // This cannot be, and must not take memory.
+            return Ok(PyBytes::new(py, &self.codec.join(&shards, length)?));
+        }
+        let mut object = NewBytes::zeroed(py, length)?;
+        let memory = object.memory();
+        py.detach(|| self.codec.join_into(&shards, memory))?;
+        Ok(object.finish())
     }
 
     fn __repr__(&self) -> String {

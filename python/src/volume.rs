@@ -18,7 +18,7 @@ use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyMapping, PyString};
 
-use crate::buffers::Source;
+use crate::buffers::{NewBytes, Source};
 use crate::code::CodeOrSpec;
 use crate::errors::{Failure, Result, refused, text, wrong_argument, wrong_type};
 use crate::files::{open, seconds, timestamp};
@@ -298,14 +298,18 @@ impl Volume {
             return Err(wrong_argument(message));
         }
         let digest = digest.map(str::to_ascii_lowercase);
-        let (mut bytes, volume) = (Vec::new(), self.volume()?);
-        self.run(py, async {
-            let object = volume.find(&name.0, GetOptions::default()).await?;
-            expect_digest(&name.0, &object, digest.as_deref())?;
-            let range = (start > 0 || end.is_some()).then(|| start..end.unwrap_or(object.length()));
-            volume.read(object, range, &mut bytes, &|_| {}).await
-        })?;
-        Ok(PyBytes::new(py, &bytes))
+        let volume = self.volume()?;
+        let object = self.run(py, volume.find(&name.0, GetOptions::default()))?;
+        expect_digest(&name.0, &object, digest.as_deref())?;
+        let range = start..end.unwrap_or(object.length());
+        // What is beyond the end is refused by the volume.
+        let most = object.length().saturating_sub(start);
+        let length = usize::try_from(range.end.saturating_sub(start).min(most));
+        let mut bytes = NewBytes::zeroed(py, length.unwrap_or(usize::MAX))?;
+        let mut memory = bytes.memory();
+        let range = (start > 0 || end.is_some()).then_some(range);
+        self.run(py, volume.read(object, range, &mut memory, &|_| {}))?;
+        Ok(bytes.finish())
     }
 
     /// Writes an object to a file, which appears when it is complete. Raises StorageError if the

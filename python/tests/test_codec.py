@@ -481,3 +481,20 @@ def test_a_stride_fits_the_array():
     paritas.Codec("4+2").prepared([0, 1, 2, 3], [5]).run_strided(groups, 12)
     delayed = paritas.Codec("bbdpg:k=4,m=1,m2=2")
     delayed.prepared().run_strided(numpy.zeros((2, delayed.code.nodes, 48), numpy.uint8), 48)
+
+
+@pytest.mark.parametrize("content", [b"", b"x", b"xy"])
+def test_short_results_leave_other_bytes_as_they_are(content):
+    codec = paritas.Codec("4+2")
+    shards = codec.split(content)
+    assert codec.join(shards, len(content)) == content
+    assert [b"", bytes([0]), bytes([ord("x")])] == [bytes(0), b"\0", b"x"]
+
+
+def test_objects_that_cannot_be_are_not_given_memory():
+    codec = paritas.Codec("4+2")
+    with pytest.raises(paritas.ParameterError, match="shard 0 must have"):
+        codec.join(codec.split(b"x" * 1000), 1 << 62)
+    decoder = paritas.LtDecoder(paritas.LtEncoder("lt:k=16,n=32").encode(bytes(1600)).info)
+    with pytest.raises(paritas.LossError, match="0 blocks do not determine 16 data blocks"):
+        decoder.reconstruct()

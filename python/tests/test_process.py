@@ -194,6 +194,46 @@ def test_what_a_signal_handler_raises_is_raised(volume_file):
     assert volume.list() == []
 
 
+@pytest.mark.skipif(not os.path.exists("/proc/self/clear_refs"), reason="only Linux tells the most memory of a while")
+def test_results_take_their_memory_once(volume_file):
+    ran = program(
+        """
+        BYTES = 64 << 20
+        content = os.urandom(1 << 20) * 64
+
+        def most():
+            lines = open("/proc/self/status").read().splitlines()
+            return next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM"))
+
+        def growth(call):
+            open("/proc/self/clear_refs", "w").write("5")
+            before = most()
+            result = call()
+            return len(result) and most() - before
+
+        codec = paritas.Codec("4+2", threads=1)
+        shards = codec.split(content)
+        v.put("a", content)
+        blocks = paritas.LtEncoder("lt:k=64,n=128").encode(content)
+        decoder = paritas.LtDecoder(blocks.info)
+        for number in range(128):
+            decoder.push(number, blocks[number])
+        calls = {
+            "get": lambda: v.get("a"),
+            "join": lambda: codec.join(shards, BYTES),
+            "reconstruct": decoder.reconstruct,
+            "split": lambda: codec.split(content),
+        }
+        assert all(calls[name]() == content for name in ("get", "join", "reconstruct"))
+        for name, call in calls.items():
+            grown = growth(call)
+            assert grown < 1.6 * BYTES, (name, grown)
+        """,
+        volume_file,
+    )
+    assert ran.returncode == 0, ran.stderr
+
+
 def test_rates_that_nothing_could_obey_are_refused(volume_file):
     for wrong in [{"background": True, "rate": 0}, {"rate": 10}, {"background": True, "workers": 0}]:
         with pytest.raises(paritas.ParameterError):
