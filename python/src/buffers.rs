@@ -328,8 +328,8 @@ impl<'py> NewBytes<'py> {
         match usize::try_from(size) {
             // All empty bytes are one object.
             Err(_) | Ok(0) => &mut [],
-            // SAFETY: only `self` has this object, which Python neither reads nor moves: the garbage
-            // collector does not know bytes. While the result lives, `self` is not used.
+            // SAFETY: only `self` has this object. Python neither reads nor moves it, because the
+            // garbage collector does not know bytes. While the result lives, `self` is not used.
             Ok(size) => unsafe { slice::from_raw_parts_mut(start.cast(), size) },
         }
     }

@@ -428,7 +428,8 @@ impl Prepared {
     /// of node n, and has `stride` bytes.
     ///
     /// Raises ParameterError, and leaves the buffer as it is, if it has no whole number of groups,
-    /// is read-only, has three dimensions that are not those, or a shard cannot have `stride` bytes.
+    /// is read-only, or has three dimensions that are not those, or if a shard cannot have `stride`
+    /// bytes.
     fn run_strided(&self, py: Python<'_>, buffer: &Bound<'_, PyAny>, stride: usize) -> Result<()> {
         expect_groups(buffer, self.nodes, stride)?;
         let groups = Shards::of_each([buffer.clone()].into_iter(), Names::Own(&["buffer"]))?;

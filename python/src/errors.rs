@@ -23,8 +23,8 @@ import_exception!(paritas.errors, StorageError);
 /// The result of a function that may fail with an error of Paritas.
 pub type Result<T> = std::result::Result<T, Failure>;
 
-/// An error that becomes an exception. It can be made on any thread, but the exception itself is made
-/// on a thread that has the interpreter: other threads must not ask for it while the program ends.
+/// An error that becomes an exception. It can be made on any thread, but the exception itself is
+/// made on a thread that has the interpreter: others must not ask for it while the program ends.
 pub struct Failure {
     error: PyErr,
     /// The name of the kind of error, unless the exception is one of Python's own.
