@@ -228,7 +228,12 @@ class Volume:
     @property
     def nodes(self) -> list[str]: ...
     def put(
-        self, name: str, source: Buffer | _Readable, *, notes: dict[str, str] | None = None
+        self,
+        name: str,
+        source: Buffer | _Readable,
+        *,
+        notes: dict[str, str] | None = None,
+        modified: float | None = None,
     ) -> ObjectInfo: ...
     def put_file(
         self, name: str, path: _Path, *, notes: dict[str, str] | None = None

@@ -14,15 +14,20 @@ class ParitasError(Exception):
     kind: str = "Internal"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Errors of the system would lose their number on the way to another process.
-        return _restored, (type(self), self.args, self.__dict__, getattr(self, "errno", None))
+        # Errors of the system would lose their number and the file on the way to another process.
+        of_system = {name: getattr(self, name, None) for name in ("errno", "filename", "filename2")}
+        return _restored, (type(self), self.args, self.__dict__, of_system)
 
 
-def _restored(kind: type[ParitasError], args: tuple[Any, ...], state: dict[str, Any], errno: int | None) -> ParitasError:
+def _restored(
+    kind: type[ParitasError], args: tuple[Any, ...], state: dict[str, Any], of_system: dict[str, Any]
+) -> ParitasError:
     error = kind(*args)
     error.__dict__.update(state)
-    if isinstance(error, OSError):
-        error.errno = errno
+    for name, value in of_system.items():
+        # A name that is None would be shown.
+        if value is not None:
+            setattr(error, name, value)
     return error
 
 

@@ -48,7 +48,7 @@ from fsspec.spec import AbstractBufferedFile, AbstractFileSystem, make_instance
 from fsspec.transaction import Transaction
 from fsspec.utils import isfilelike
 
-from . import Volume
+from . import ObjectInfo, Volume
 from .errors import NotFoundError, ParameterError
 
 #: Bytes that a file keeps in memory before it writes them to a temporary file.
@@ -228,20 +228,12 @@ class VolumeFileSystem(AbstractFileSystem):
     def _file_info(self, path: str) -> dict[str, Any]:
         if not path:
             raise FileNotFoundError(path)
-        info = self.volume.stat(path)
-        return {
-            "name": path,
-            "size": info.length,
-            "type": "file",
-            "blake3": info.digest,
-            "created": info.created,
-            "modified": info.created if info.modified is None else info.modified,
-        }
+        return _object_info(self.volume.stat(path))
 
-    def _object_info(self, path: str) -> dict[str, Any]:
+    def _object(self, path: str) -> ObjectInfo:
         """Returns the known facts about an object, which must not be a folder."""
         with self._expecting_object(path):
-            return self._file_info(path)
+            return self.volume.stat(path)
 
     @contextmanager
     def _expecting_object(self, path: str) -> Iterator[None]:
@@ -261,7 +253,7 @@ class VolumeFileSystem(AbstractFileSystem):
         Raises:
             IsADirectoryError: if it is a folder.
         """
-        info = self._object_info(self._strip_protocol(path))
+        info = _object_info(self._object(self._strip_protocol(path)))
         return datetime.fromtimestamp(info["created"], UTC)
 
     def modified(self, path: str) -> datetime:
@@ -271,7 +263,7 @@ class VolumeFileSystem(AbstractFileSystem):
         Raises:
             IsADirectoryError: if it is a folder.
         """
-        info = self._object_info(self._strip_protocol(path))
+        info = _object_info(self._object(self._strip_protocol(path)))
         return datetime.fromtimestamp(info["modified"], UTC)
 
     def cat(
@@ -307,9 +299,9 @@ class VolumeFileSystem(AbstractFileSystem):
         if start is None and end is None:
             with self._expecting_object(path):
                 return self.volume.get(path)
-        info = self._object_info(path)
-        first, last, _step = slice(start, end).indices(info["size"])
-        return self.volume.get(path, first, max(first, last), digest=info["blake3"])
+        known = self._object(path)
+        first, last, _step = slice(start, end).indices(known.length)
+        return self.volume.get(path, first, max(first, last), digest=known.digest)
 
     def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **_: Any) -> None:
         path = self._strip_protocol(path)
@@ -389,7 +381,8 @@ class VolumeFileSystem(AbstractFileSystem):
         on_error: str | None = None,
         **options: Any,
     ) -> None:
-        """Copies objects within the volume; with `recursive`, also all objects in folders.
+        """Copies objects within the volume, with their notes and the times of their files; with
+        `recursive`, also all objects in folders.
 
         Raises:
             FileNotFoundError: if a name is not that of an object or folder.
@@ -423,22 +416,24 @@ class VolumeFileSystem(AbstractFileSystem):
         with content:
             if source == target:
                 return
+            kept = {"notes": content.known.notes, "modified": content.known.modified}
             if self._intrans:
-                self._write_later(target, content)
+                self._write_later(target, content, kept)
             else:
-                self.volume.put(target, content)
+                self.volume.put(target, content, **kept)
         if is_moved:
             self.rm_file(source)
 
-    def _write_later(self, path: str, source: Any) -> None:
-        """Lets the current transaction store an object."""
+    def _write_later(self, path: str, source: Any, kept: dict[str, Any] | None = None) -> None:
+        """Lets the current transaction store an object, and what is kept with it."""
         with self.open(path, "wb") as target:
+            target.kept = kept or {}
             shutil.copyfileobj(source, target)
 
     def rm_file(self, path: str) -> None:
         path = self._strip_protocol(path)
         if self._intrans:
-            self._object_info(path)
+            self._object(path)
             self.transaction.files.append(_Removal(self, path))
             return
         with self._expecting_object(path):
@@ -541,15 +536,14 @@ class _ObjectReader(AbstractBufferedFile):
     """The version of an object that exists when the file is opened, read by ranges."""
 
     def __init__(self, fs: VolumeFileSystem, path: str, **options: Any) -> None:
-        info = fs._object_info(path)
-        self._digest: str = info["blake3"]
-        super().__init__(fs, path, "rb", **{**options, "size": info["size"]})
-        self.details = info
+        self.known = fs._object(path)
+        super().__init__(fs, path, "rb", **{**options, "size": self.known.length})
+        self.details = _object_info(self.known)
 
     def _fetch_range(self, start: int, end: int) -> bytes:
         volume: Volume = self.fs.volume
         end = min(end, self.size)
-        return volume.get(self.path, start, end, digest=self._digest) if start < end else b""
+        return volume.get(self.path, start, end, digest=self.known.digest) if start < end else b""
 
 
 class _Whole(io.IOBase):
@@ -574,6 +568,8 @@ class _ObjectWriter(_Whole, io.BufferedIOBase):
         super().__init__()
         self.fs, self.path, self.autocommit = fs, name, autocommit
         self.mode = "wb"
+        #: What is kept with the object: the arguments of `Volume.put`.
+        self.kept: dict[str, Any] = {}
         self._content = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)
         self._is_given_up = False
 
@@ -637,7 +633,7 @@ class _ObjectWriter(_Whole, io.BufferedIOBase):
         if not self._content.closed:
             with self._content as content:
                 content.seek(0)
-                self.fs.volume.put(self.path, content)
+                self.fs.volume.put(self.path, content, **self.kept)
 
 
 class _CompressedWriter(_Whole, io.BufferedIOBase):
@@ -725,6 +721,17 @@ class _Removal:
 
     def discard(self) -> None:
         """Leaves the object as it is."""
+
+
+def _object_info(known: ObjectInfo) -> dict[str, Any]:
+    return {
+        "name": known.name,
+        "size": known.length,
+        "type": "file",
+        "blake3": known.digest,
+        "created": known.created,
+        "modified": known.created if known.modified is None else known.modified,
+    }
 
 
 def _folder_info(path: str) -> dict[str, Any]:

@@ -5,13 +5,16 @@
 //! meanwhile. The caller must avoid this, as with every library that releases the interpreter; the
 //! documentation of the package says so.
 
+use std::mem::MaybeUninit;
 use std::ops::Range;
+use std::ptr;
 use std::slice;
 
 use pyo3::buffer::PyUntypedBuffer;
-use pyo3::exceptions::{PyBufferError, PyTypeError};
+use pyo3::exceptions::{PyBufferError, PyMemoryError, PyTypeError};
+use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyList, PyMemoryView, PySequence, PyString, PyTuple};
+use pyo3::types::{PyByteArray, PyBytes, PyList, PyMemoryView, PySequence, PyString, PyTuple};
 
 use crate::errors::{Result, wrong_argument};
 
@@ -73,12 +76,34 @@ unsafe fn read_slice<'a>(start: *const u8, length: usize) -> &'a [u8] {
     }
 }
 
+/// The caller's names for shards.
+#[derive(Clone, Copy)]
+pub enum Names<'a> {
+    /// The items of an argument.
+    All(&'a str),
+    /// Items of an argument, by their numbers.
+    Some(&'a str, &'a [usize]),
+    /// Arguments of their own.
+    Own(&'a [&'a str]),
+}
+
+impl Names<'_> {
+    fn of(self, shard: usize) -> String {
+        match self {
+            Self::All(name) => format!("{name}[{shard}]"),
+            Self::Some(name, items) => format!("{name}[{}]", items[shard]),
+            Self::Own(names) => names[shard].to_owned(),
+        }
+    }
+}
+
 /// Shards in the memory of Python objects: one object each, or the rows of one array.
-pub struct Shards {
+pub struct Shards<'a> {
     /// The exports, which keep the memory in place.
     exports: Vec<PyUntypedBuffer>,
     /// The place of each shard.
     places: Vec<Place>,
+    names: Names<'a>,
     is_array: bool,
 }
 
@@ -89,16 +114,16 @@ struct Place {
     is_readonly: bool,
 }
 
-impl Shards {
+impl<'a> Shards<'a> {
     /// Exports the memory of the argument `name`: a list, a tuple or another sequence of objects,
     /// or the rows of an array of two dimensions.
-    pub fn of(object: &Bound<'_, PyAny>, name: &str) -> Result<Self> {
-        let number = |at| format!("{name}[{at}]");
+    pub fn of(object: &Bound<'_, PyAny>, name: &'a str) -> Result<Self> {
+        let names = Names::All(name);
         if let Ok(list) = object.cast::<PyList>() {
-            return Self::of_each(list.iter(), number);
+            return Self::of_each(list.iter(), names);
         }
         if let Ok(tuple) = object.cast::<PyTuple>() {
-            return Self::of_each(tuple.iter(), number);
+            return Self::of_each(tuple.iter(), names);
         }
         let has_memory = !PyUntypedBuffer::get(object)
             .is_err_and(|error| error.is_instance_of::<PyTypeError>(object.py()));
@@ -107,27 +132,27 @@ impl Shards {
             && let Ok(sequence) = object.cast::<PySequence>()
         {
             let objects = sequence.try_iter()?.collect::<PyResult<Vec<_>>>()?;
-            return Self::of_each(objects.into_iter(), number);
+            return Self::of_each(objects.into_iter(), names);
         }
-        Self::of_array(object).map_err(|error| error.about(object.py(), name))
+        Self::of_array(object, names).map_err(|error| error.about(name))
     }
 
-    /// Exports the memory of each of several objects. `name` is the caller's name for one of them.
+    /// Exports the memory of each of several objects.
     pub fn of_each<'py>(
         objects: impl Iterator<Item = Bound<'py, PyAny>>,
-        name: impl Fn(usize) -> String,
+        names: Names<'a>,
     ) -> Result<Self> {
         let (mut exports, mut places) = (Vec::new(), Vec::new());
         for (at, object) in objects.enumerate() {
             let exported = Source::of(&object);
-            let Source(export) = exported.map_err(|error| error.about(object.py(), &name(at)))?;
+            let Source(export) = exported.map_err(|error| error.about(names.of(at)))?;
             places.push(Place::of(&export));
             exports.push(export);
         }
-        Ok(Self { exports, places, is_array: false })
+        Ok(Self { exports, places, names, is_array: false })
     }
 
-    fn of_array(object: &Bound<'_, PyAny>) -> Result<Self> {
+    fn of_array(object: &Bound<'_, PyAny>, names: Names<'a>) -> Result<Self> {
         let Source(export) = Source::of(object)?;
         let (whole, rows) = (Place::of(&export), export.shape().first().copied().unwrap_or(0));
         if export.dimensions() != 2 {
@@ -139,12 +164,14 @@ impl Shards {
         let length = whole.length.checked_div(rows).unwrap_or(0);
         let row =
             |row: usize| Place { start: whole.start.wrapping_add(row * length), length, ..whole };
-        Ok(Self { places: (0..rows).map(row).collect(), exports: vec![export], is_array: true })
+        let (places, exports) = ((0..rows).map(row).collect(), vec![export]);
+        Ok(Self { exports, places, names, is_array: true })
     }
 
     /// No shards.
     pub fn none() -> Self {
-        Self { exports: Vec::new(), places: Vec::new(), is_array: false }
+        let names = Names::Own(&[]);
+        Self { exports: Vec::new(), places: Vec::new(), names, is_array: false }
     }
 
     /// Whether the shards are rows of one array.
@@ -181,7 +208,7 @@ impl Shards {
     /// If a shard to write is read-only or shares memory with another one; also the errors of
     /// `work`.
     pub fn with<R>(
-        sources: &Self,
+        sources: &Shards<'_>,
         targets: &Self,
         work: impl FnOnce(&[&[u8]], &mut [&mut [u8]]) -> Result<R>,
     ) -> Result<R> {
@@ -217,11 +244,12 @@ impl Place {
 
 /// Checks that every target can be written, and that memory that is written has no other use in the
 /// call.
-fn expect_apart(sources: &Shards, targets: &Shards) -> Result<()> {
+fn expect_apart(sources: &Shards<'_>, targets: &Shards<'_>) -> Result<()> {
     if let Some(at) = targets.places.iter().position(|place| place.is_readonly) {
-        return Err(wrong_argument(format!("target {at} is read-only memory")));
+        let name = targets.names.of(at);
+        return Err(wrong_argument(format!("{name} is read-only memory")));
     }
-    let filled = |shards: &Shards, number: fn(usize) -> Option<usize>| -> Vec<_> {
+    let filled = |shards: &Shards<'_>, number: fn(usize) -> Option<usize>| -> Vec<_> {
         let filled = shards.places.iter().enumerate().filter(|(_, place)| place.length > 0);
         filled.map(|(at, place)| (place.range(), number(at))).collect()
     };
@@ -238,7 +266,8 @@ fn expect_apart(sources: &Shards, targets: &Shards) -> Result<()> {
             _ => None,
         };
         if let Some(at) = shared {
-            return Err(wrong_argument(format!("target {at} shares memory with another shard")));
+            let name = targets.names.of(at);
+            return Err(wrong_argument(format!("{name} shares memory with another shard")));
         }
         match target {
             Some(at) => written = (range.end, at),
@@ -246,6 +275,64 @@ fn expect_apart(sources: &Shards, targets: &Shards) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Bytes that are being made: nobody else has the object yet, so its memory may be written, also by
+/// a thread without the interpreter.
+pub struct NewBytes<'py>(Bound<'py, PyBytes>);
+
+impl<'py> NewBytes<'py> {
+    /// Makes bytes of zeros. Other threads of the interpreter may run meanwhile.
+    pub fn zeroed(py: Python<'py>, length: usize) -> PyResult<Self> {
+        let size = ffi::Py_ssize_t::try_from(length).map_err(|_| {
+            PyMemoryError::new_err(format!("there is no memory for {length} bytes"))
+        })?;
+        // SAFETY: without a content, the function makes a new object of this size, or raises an
+        // exception. Its bytes are not initialised.
+        let mut new = unsafe {
+            let object = ffi::PyBytes_FromStringAndSize(ptr::null(), size);
+            Self(Bound::from_owned_ptr_or_err(py, object)?.cast_into_unchecked())
+        };
+        let memory = new.uninitialised();
+        py.detach(|| {
+            // SAFETY: these are the bytes of `memory`.
+            unsafe { ptr::write_bytes(memory.as_mut_ptr(), 0, memory.len()) }
+        });
+        Ok(new)
+    }
+
+    /// Copies bytes. Other threads of the interpreter may run meanwhile.
+    pub fn copy_of(py: Python<'py>, content: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+        let mut new = Self::zeroed(py, content.len())?;
+        let memory = new.memory();
+        py.detach(|| memory.copy_from_slice(content));
+        Ok(new.finish())
+    }
+
+    /// Returns the memory of the bytes.
+    pub fn memory(&mut self) -> &mut [u8] {
+        let memory = self.uninitialised();
+        // SAFETY: `zeroed` has initialised these bytes.
+        unsafe { slice::from_raw_parts_mut(memory.as_mut_ptr().cast(), memory.len()) }
+    }
+
+    /// Returns the bytes, which stay as they are from now on.
+    pub fn finish(self) -> Bound<'py, PyBytes> {
+        self.0
+    }
+
+    fn uninitialised(&mut self) -> &mut [MaybeUninit<u8>] {
+        let object = self.0.as_ptr();
+        // SAFETY: `object` is bytes.
+        let (start, size) = unsafe { (ffi::PyBytes_AsString(object), ffi::PyBytes_Size(object)) };
+        match usize::try_from(size) {
+            // All empty bytes are one object.
+            Err(_) | Ok(0) => &mut [],
+            // SAFETY: only `self` has this object. Python neither reads nor moves it, because the
+            // garbage collector does not know bytes. While the result lives, `self` is not used.
+            Ok(size) => unsafe { slice::from_raw_parts_mut(start.cast(), size) },
+        }
+    }
 }
 
 /// Makes new byte arrays of zeros.

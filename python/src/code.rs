@@ -6,9 +6,10 @@ use paritas::erasure::survival_with;
 use paritas::research::Slot;
 use paritas_shards::DEFAULT_CODE;
 use pyo3::prelude::*;
+use pyo3::types::PyString;
 
 use crate::arrays;
-use crate::errors::{Result, wrong_argument, wrong_type};
+use crate::errors::{Result, text, wrong_argument, wrong_type};
 use crate::signals::run;
 
 /// An erasure code, named by its spec, such as `10+4`, `rdp:k=6` or `bbdpg:k=10,m=2,m2=4`.
@@ -138,8 +139,8 @@ impl Code {
     fn schedule(
         &self,
         py: Python<'_>,
-        have: Option<Vec<usize>>,
-        want: Option<Vec<usize>>,
+        have: Option<NodeNumbers>,
+        want: Option<NodeNumbers>,
     ) -> Result<Schedule> {
         // The data of an LT code is stored nowhere.
         let data = || CellSet::from_cells(self.0.cell_count(), self.0.data_cells().to_vec());
@@ -174,7 +175,7 @@ impl Code {
         Ok(py.detach(|| spec.parse())?)
     }
 
-    fn cells(&self, nodes: Vec<usize>) -> Result<CellSet> {
+    fn cells(&self, NodeNumbers(nodes): NodeNumbers) -> Result<CellSet> {
         expect_nodes(&self.0, &nodes)?;
         Ok(self.0.cells_of(nodes.into_iter().map(NodeId::new)))
     }
@@ -186,6 +187,20 @@ pub fn expect_nodes(code: &paritas::Code, nodes: &[usize]) -> Result<()> {
     match nodes.iter().find(|&&node| node >= count) {
         None => Ok(()),
         Some(node) => Err(wrong_argument(format!("the code has {count} nodes; got node {node}"))),
+    }
+}
+
+/// Numbers of nodes.
+pub struct NodeNumbers(pub Vec<usize>);
+
+impl FromPyObject<'_, '_> for NodeNumbers {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
+        match object.is_instance_of::<PyString>() {
+            true => Err(wrong_type("a list of numbers of nodes is needed", &object)),
+            false => object.extract().map(Self),
+        }
     }
 }
 
@@ -208,10 +223,12 @@ impl FromPyObject<'_, '_> for CodeOrSpec {
     fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
         match object.cast::<Code>() {
             Ok(code) => Ok(Self::Code(Box::new(code.get().0.clone()))),
-            Err(_) => object
-                .extract()
-                .map(Self::Spec)
-                .map_err(|_| wrong_type("`code` must be a Code or a spec such as '10+4'", &object)),
+            Err(_) => match object.cast::<PyString>() {
+                Ok(spec) => Ok(Self::Spec(text(&spec, "a spec")?)),
+                Err(_) => {
+                    Err(wrong_type("`code` must be a Code or a spec such as '10+4'", &object))
+                }
+            },
         }
     }
 }
@@ -244,8 +261,9 @@ fn ones(row: usize, bits: &Bound<'_, PyAny>) -> Result<(Vec<usize>, usize)> {
             Ok(0) => {}
             Ok(1) => ones.push(columns),
             _ => {
+                let given = bit.repr()?;
                 let message =
-                    format!("row {row}, column {columns}: bits must be 0 or 1; got {bit}");
+                    format!("row {row}, column {columns}: bits must be 0 or 1; got {given}");
                 return Err(wrong_argument(message));
             }
         }

@@ -7,9 +7,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList};
 
 use crate::arrays;
-use crate::buffers::{Shards, Source, new_shards};
-use crate::code::{Code, CodeOrSpec, expect_nodes};
-use crate::errors::{Result, wrong_argument};
+use crate::buffers::{Names, NewBytes, Shards, Source, new_shards};
+use crate::code::{Code, CodeOrSpec, NodeNumbers, expect_nodes};
+use crate::errors::{Failure, Result, wrong_argument};
 
 /// A code that works on memory: it encodes, reconstructs and updates shards.
 ///
@@ -131,7 +131,11 @@ impl Codec {
         };
         let targets = Shards::of(&parity, "parity")?;
         Shards::with(&sources, &targets, |data, parity| {
-            Ok(py.detach(|| self.codec.encode(data, parity))?)
+            let encoded = py.detach(|| self.codec.encode(data, parity));
+            encoded.map_err(|error| {
+                let (data, parity) = self.nodes();
+                Failure::of_buffers(&error, &[("data", &data), ("parity", &parity)])
+            })
         })?;
         Ok(parity)
     }
@@ -142,7 +146,11 @@ impl Codec {
     /// wrong.
     fn encode_nodes(&self, py: Python<'_>, nodes: &Bound<'_, PyAny>) -> Result<()> {
         Shards::with(&Shards::none(), &Shards::of(nodes, "nodes")?, |_, nodes| {
-            Ok(py.detach(|| self.codec.encode_nodes(nodes))?)
+            let encoded = py.detach(|| self.codec.encode_nodes(nodes));
+            encoded.map_err(|error| {
+                let all: Vec<usize> = (0..self.codec.code().node_count()).collect();
+                Failure::of_buffers(&error, &[("nodes", &all)])
+            })
         })
     }
 
@@ -163,10 +171,10 @@ impl Codec {
         let (have, lost): (Vec<usize>, Vec<usize>) =
             (0..count).partition(|&node| shards[node].is_some());
         let given = shards.iter().flatten().cloned();
-        let sources = Shards::of_each(given, |at| format!("shards[{}]", have[at]))?;
+        let sources = Shards::of_each(given, Names::Some("shards", &have))?;
         let made = self.made(py, &have, &lost, &sources)?;
         let made_objects = made.iter().map(|shard| shard.clone().into_any());
-        let targets = Shards::of_each(made_objects, |at| format!("shards[{}]", lost[at]))?;
+        let targets = Shards::of_each(made_objects, Names::Some("shards", &lost))?;
         if !lost.is_empty() {
             let reconstructor = self.prepare(py, &have, &lost)?;
             Shards::with(&sources, &targets, |sources, targets| {
@@ -191,10 +199,11 @@ impl Codec {
     ) -> Result<()> {
         expect_nodes(self.codec.code(), &[node])?;
         let sources = [old.clone(), new.clone()].into_iter();
-        let sources = Shards::of_each(sources, |at| ["old", "new"][at].to_owned())?;
+        let sources = Shards::of_each(sources, Names::Own(&["old", "new"]))?;
         let targets = Shards::of(parity, "parity")?;
         Shards::with(&sources, &targets, |sources, parity| {
-            Ok(py.detach(|| self.codec.update(node, sources[0], sources[1], parity))?)
+            let updated = py.detach(|| self.codec.update(node, sources[0], sources[1], parity));
+            updated.map_err(|error| Failure::of_buffers(&error, &[("parity", &self.nodes().1)]))
         })
     }
 
@@ -217,20 +226,19 @@ impl Codec {
     fn prepared(
         &self,
         py: Python<'_>,
-        have: Option<Vec<usize>>,
-        want: Option<Vec<usize>>,
+        have: Option<NodeNumbers>,
+        want: Option<NodeNumbers>,
     ) -> Result<Prepared> {
+        let nodes = self.codec.code().node_count();
         match (have, want) {
             (None, None) => {
                 let prepared = py.detach(|| self.codec.encoder())?;
-                let code = self.codec.code();
-                let (data, parity): (Vec<NodeId>, Vec<NodeId>) =
-                    code.nodes_at(1).into_iter().partition(|&node| code.holds_data(node));
-                Ok(Prepared { prepared, sources: data.len(), targets: parity.len() })
+                let (sources, targets) = self.nodes();
+                Ok(Prepared { prepared, sources, targets, nodes })
             }
-            (Some(have), Some(want)) => {
-                let prepared = self.prepare(py, &have, &want)?;
-                Ok(Prepared { prepared, sources: have.len(), targets: want.len() })
+            (Some(NodeNumbers(sources)), Some(NodeNumbers(targets))) => {
+                let prepared = self.prepare(py, &sources, &targets)?;
+                Ok(Prepared { prepared, sources, targets, nodes })
             }
             _ => Err(wrong_argument("both `have` and `want` must be given, or none of them")),
         }
@@ -246,7 +254,10 @@ impl Codec {
     ) -> Result<Vec<Bound<'py, PyBytes>>> {
         let source = Source::of(data)?;
         let shards = py.detach(|| self.codec.split(source.as_ref()))?;
-        Ok(shards.iter().map(|shard| PyBytes::new(py, shard)).collect())
+        Ok(shards
+            .into_iter()
+            .map(|shard| NewBytes::copy_of(py, &shard))
+            .collect::<PyResult<_>>()?)
     }
 
     /// Returns an object of `length` bytes from its shards in node order. All data shards must be
@@ -264,13 +275,20 @@ impl Codec {
         let exported = |(at, shard): (usize, Option<Bound<'py, PyAny>>)| {
             let Some(shard) = shard else { return Ok(None) };
             let source = Source::of(&shard);
-            let source = source.map_err(|error| error.about(py, &format!("shards[{at}]")))?;
+            let source = source.map_err(|error| error.about(format!("shards[{at}]")))?;
             Ok(Some(source))
         };
         let shards = shards.into_iter().enumerate().map(exported);
         let shards = shards.collect::<Result<Vec<Option<Source>>>>()?;
-        let object = py.detach(|| self.codec.join(&shards, length))?;
-        Ok(PyBytes::new(py, &object))
+        let given = shards.iter().flatten().map(|shard| shard.as_ref().len()).sum();
+        if length > given {
+            // This cannot be, and must not take memory.
+            return Ok(PyBytes::new(py, &self.codec.join(&shards, length)?));
+        }
+        let mut object = NewBytes::zeroed(py, length)?;
+        let memory = object.memory();
+        py.detach(|| self.codec.join_into(&shards, memory))?;
+        Ok(object.finish())
     }
 
     fn __repr__(&self) -> String {
@@ -287,10 +305,15 @@ impl Codec {
 }
 
 impl Codec {
-    fn new_parity<'py>(&self, py: Python<'py>, data: &Shards) -> Result<Bound<'py, PyAny>> {
+    /// Returns the numbers of the nodes with data, and of those with parity of the first stage.
+    fn nodes(&self) -> (Vec<usize>, Vec<usize>) {
         let code = self.codec.code();
-        let made = code.nodes_at(1).into_iter().filter(|&node| !code.holds_data(node));
-        let (count, length) = (made.count(), data.first_len());
+        let nodes = code.nodes_at(1).into_iter().map(NodeId::index);
+        nodes.partition(|&node| code.holds_data(NodeId::new(node)))
+    }
+
+    fn new_parity<'py>(&self, py: Python<'py>, data: &Shards<'_>) -> Result<Bound<'py, PyAny>> {
+        let (count, length) = (self.nodes().1.len(), data.first_len());
         if data.is_array() {
             data.expect_bytes()?;
             return Ok(arrays::empty(py, count, length)?);
@@ -306,7 +329,7 @@ impl Codec {
         py: Python<'py>,
         have: &[usize],
         lost: &[usize],
-        sources: &Shards,
+        sources: &Shards<'_>,
     ) -> Result<Vec<Bound<'py, PyByteArray>>> {
         let rows = |node: usize| self.codec.code().node_cells(NodeId::new(node)).len();
         let length = |node: usize| match have.first() {
@@ -344,11 +367,18 @@ pub fn number_of_threads(given: Option<usize>) -> Result<Option<NonZeroUsize>> {
     }
 }
 
-/// Refuses an array of groups, nodes and bytes whose shards do not have `stride` bytes.
-fn expect_stride(buffer: &Bound<'_, PyAny>, stride: usize) -> Result<()> {
+/// Refuses an array of groups, nodes and bytes that has another number of nodes, or whose shards do
+/// not have `stride` bytes.
+fn expect_groups(buffer: &Bound<'_, PyAny>, nodes: usize, stride: usize) -> Result<()> {
     let Ok(shape) = buffer.getattr("shape").and_then(|shape| shape.extract::<[usize; 3]>()) else {
         return Ok(());
     };
+    if shape[1] != nodes {
+        let given = shape[1];
+        return Err(wrong_argument(format!(
+            "an array must have the shape (groups, nodes, stride), with {nodes} nodes; got {given}"
+        )));
+    }
     let item: usize = buffer.getattr("itemsize")?.extract()?;
     let length = shape[2].saturating_mul(item);
     if length != stride {
@@ -365,9 +395,11 @@ fn expect_stride(buffer: &Bound<'_, PyAny>, stride: usize) -> Result<()> {
 #[pyclass(frozen, module = "paritas")]
 pub struct Prepared {
     prepared: paritas::Prepared,
-    /// The numbers of shards that are read, and that are computed.
-    sources: usize,
-    targets: usize,
+    /// The nodes whose shards are read, and those whose shards are computed.
+    sources: Vec<usize>,
+    targets: Vec<usize>,
+    /// The number of all nodes, also of those that take no part.
+    nodes: usize,
 }
 
 #[pymethods]
@@ -383,7 +415,11 @@ impl Prepared {
     ) -> Result<()> {
         let (sources, targets) = (Shards::of(sources, "sources")?, Shards::of(targets, "targets")?);
         Shards::with(&sources, &targets, |sources, targets| {
-            Ok(py.detach(|| self.prepared.run(sources, targets))?)
+            let done = py.detach(|| self.prepared.run(sources, targets));
+            done.map_err(|error| {
+                let nodes = [("sources", &self.sources[..]), ("targets", &self.targets[..])];
+                Failure::of_buffers(&error, &nodes)
+            })
         })
     }
 
@@ -392,17 +428,17 @@ impl Prepared {
     /// of node n, and has `stride` bytes.
     ///
     /// Raises ParameterError, and leaves the buffer as it is, if it has no whole number of groups,
-    /// is read-only, has three dimensions of which the last has not `stride` bytes, or a shard
-    /// cannot have `stride` bytes.
+    /// is read-only, or has three dimensions that are not those, or if a shard cannot have `stride`
+    /// bytes.
     fn run_strided(&self, py: Python<'_>, buffer: &Bound<'_, PyAny>, stride: usize) -> Result<()> {
-        expect_stride(buffer, stride)?;
-        let groups = Shards::of_each([buffer.clone()].into_iter(), |_| "buffer".into())?;
+        expect_groups(buffer, self.nodes, stride)?;
+        let groups = Shards::of_each([buffer.clone()].into_iter(), Names::Own(&["buffer"]))?;
         Shards::with(&Shards::none(), &groups, |_, groups| {
             Ok(py.detach(|| self.prepared.run_strided(groups[0], stride))?)
         })
     }
 
     fn __repr__(&self) -> String {
-        format!("<Prepared: sources={}, targets={}>", self.sources, self.targets)
+        format!("<Prepared: sources={}, targets={}>", self.sources.len(), self.targets.len())
     }
 }

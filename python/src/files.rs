@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use paritas_shards::{EncodeJob, FileSource, FileTarget, RepairJob, Timestamp, scan};
 use pyo3::prelude::*;
@@ -76,6 +77,17 @@ fn one_or_several<T: for<'a, 'py> FromPyObject<'a, 'py>>(
 /// Returns a time as Python has it: in seconds since 1970.
 pub fn seconds(time: Timestamp) -> f64 {
     time.seconds as f64 + f64::from(time.nanoseconds) / 1e9
+}
+
+/// Returns the time of a number of seconds since 1970.
+pub fn timestamp(seconds: f64) -> Result<Timestamp> {
+    let time =
+        Duration::try_from_secs_f64(seconds.abs()).ok().and_then(|distance| match seconds < 0.0 {
+            true => SystemTime::UNIX_EPOCH.checked_sub(distance),
+            false => SystemTime::UNIX_EPOCH.checked_add(distance),
+        });
+    time.and_then(Timestamp::of)
+        .ok_or_else(|| wrong_argument(format!("a time must be seconds since 1970; got {seconds}")))
 }
 
 /// Opens a file that is stored.

@@ -22,6 +22,7 @@ mod lt;
 mod protections;
 mod results;
 mod signals;
+mod sources;
 mod volume;
 
 /// The compiled part of the package `paritas`.

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::PyBytes;
 
-use crate::buffers::Source;
+use crate::buffers::{NewBytes, Source};
 use crate::errors::Result;
 
 /// Makes the coded blocks of objects.
@@ -79,7 +79,11 @@ impl LtBlocks {
 
 /// Rebuilds an object from blocks in any order.
 #[pyclass(frozen, module = "paritas")]
-pub struct LtDecoder(Mutex<paritas::lt::LtDecoder<Source>>);
+pub struct LtDecoder {
+    decoder: Mutex<paritas::lt::LtDecoder<Source>>,
+    /// The length of the object in bytes.
+    length: usize,
+}
 
 #[pymethods]
 impl LtDecoder {
@@ -87,8 +91,10 @@ impl LtDecoder {
     #[new]
     fn new(py: Python<'_>, info: &Bound<'_, PyAny>) -> Result<Self> {
         let info = LtInfo::from_bytes(Source::of(info)?.as_ref())?;
+        // No memory has as many bytes as cannot be counted.
+        let length = usize::try_from(info.object_bytes()).unwrap_or(usize::MAX);
         let decoder = py.detach(|| paritas::lt::LtDecoder::new(&info, LtOptions::default()))?;
-        Ok(Self(Mutex::new(decoder)))
+        Ok(Self { decoder: Mutex::new(decoder), length })
     }
 
     /// Takes block `number`, from 0 to n - 1. Its memory is not copied and must not change until
@@ -114,8 +120,15 @@ impl LtDecoder {
 
     /// Computes the object. Raises LossError if the blocks do not suffice yet.
     fn reconstruct<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyBytes>> {
-        let object = py.detach(|| self.lock_detached().reconstruct())?;
-        Ok(PyBytes::new(py, &object))
+        if !self.is_ready(py) {
+            // This tells how many more are needed.
+            let object = py.detach(|| self.lock_detached().reconstruct())?;
+            return Ok(PyBytes::new(py, &object));
+        }
+        let mut object = NewBytes::zeroed(py, self.length)?;
+        let memory = object.memory();
+        py.detach(|| self.lock_detached().reconstruct_into(memory))?;
+        Ok(object.finish())
     }
 
     fn __repr__(&self, py: Python<'_>) -> String {
@@ -129,11 +142,11 @@ impl LtDecoder {
     /// Waits until no other thread uses the decoder. Other threads of the interpreter run
     /// meanwhile.
     fn lock(&self, py: Python<'_>) -> MutexGuard<'_, paritas::lt::LtDecoder<Source>> {
-        self.0.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+        self.decoder.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
     }
 
     /// As [`Self::lock`], for a thread that has released the interpreter.
     fn lock_detached(&self) -> MutexGuard<'_, paritas::lt::LtDecoder<Source>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.decoder.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,8 +1,9 @@
 //! Volumes: objects over disks, hosts and buckets.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::io::{self, Cursor, Read};
+use std::io::{Cursor, Read};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -17,11 +18,12 @@ use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyMapping, PyString};
 
-use crate::buffers::Source;
+use crate::buffers::{NewBytes, Source};
 use crate::code::CodeOrSpec;
-use crate::errors::{Failure, Result, refused, wrong_argument, wrong_type};
-use crate::files::{open, seconds};
+use crate::errors::{Failure, Result, refused, text, wrong_argument, wrong_type};
+use crate::files::{open, seconds, timestamp};
 use crate::results::{Shown, results};
+use crate::sources;
 
 /// A volume: objects, each cut into shards on several nodes.
 ///
@@ -69,24 +71,27 @@ impl Drop for Volume {
 }
 
 /// Runs work without the interpreter, until it ends or a signal handler raises an exception, such
-/// as the handler of Ctrl-C.
+/// as the handler of Ctrl-C. Handlers may run ten times a second. As in `signals`, no other thread
+/// asks for the interpreter.
 fn run<T: Send>(
     py: Python<'_>,
     runner: &Runner,
     work: impl Future<Output = paritas_volume::Result<T>> + Send,
 ) -> Result<T> {
-    let raised = Mutex::new(None);
-    let is_interrupted = || match Python::attach(|py| py.check_signals()) {
-        Ok(()) => false,
-        Err(error) => {
-            *raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-            true
+    let mut work = Box::pin(work);
+    loop {
+        let work_on = || {
+            // The first question comes at once, and the second one when handlers may run.
+            let is_asked_again = Cell::new(false);
+            runner.run(async { Ok(work.as_mut().await) }, || is_asked_again.replace(true))
+        };
+        if let Ok(result) = py.detach(work_on) {
+            return Ok(result?);
         }
-    };
-    let result = py.detach(|| runner.run(work, is_interrupted));
-    match raised.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        Some(error) => Err(error.into()),
-        None => Ok(result?),
+        if let Err(error) = py.check_signals() {
+            let _ = py.detach(|| runner.run(work, || true));
+            return Err(error.into());
+        }
     }
 }
 
@@ -123,11 +128,7 @@ impl FromPyObject<'_, '_> for Name {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
-        let name = object.cast::<PyString>()?;
-        let Ok(name) = name.to_str() else {
-            let what = format!("a name must be text in UTF-8; got {}", object.repr()?);
-            return Err(wrong_argument(what).into());
-        };
+        let name = text(&*object.cast::<PyString>()?, "a name")?;
         Ok(Self(ObjectName::new(name).map_err(Failure::from)?))
     }
 }
@@ -170,7 +171,7 @@ impl Volume {
             ErrorKind::NotRecognised => wrong_argument(error.to_string()),
             _ => error.into(),
         })?;
-        Ok(Self::new(volume, Runner::new()?))
+        Self::new(py, volume, Runner::new()?)
     }
 
     /// Makes a volume: writes the volume file `path`, finds out what the nodes can do, marks them,
@@ -204,7 +205,7 @@ impl Volume {
             Ok(volume)
         };
         let volume = run(py, &runner, made)?;
-        Ok(Self::new(volume, runner))
+        Self::new(py, volume, runner)
     }
 
     /// The spec of the code of new objects.
@@ -220,36 +221,38 @@ impl Volume {
     }
 
     /// Stores an object: from memory, or from an object that has `read(n)`, such as an open file. A
-    /// memory map, which is both, is stored as a whole, whatever its position.
+    /// memory map, which is both, is stored as a whole, whatever its position. Another thread calls
+    /// `read`, and begins no call after an interrupt.
     ///
     /// `notes` are names and texts that are kept with it, such as `{"content-type": "text/html"}`.
+    /// `modified` is the time at which its source last changed, in seconds since 1970.
     ///
     /// Returns the known facts about the object. Raises StorageError if too few nodes accept it, or
     /// if the source raises an exception, which is then the cause. After an error, nothing new is
     /// visible.
-    #[pyo3(signature = (name, source, *, notes = None))]
+    #[pyo3(signature = (name, source, *, notes = None, modified = None))]
     fn put(
         &self,
         py: Python<'_>,
         name: Name,
         source: &Bound<'_, PyAny>,
         notes: Option<BTreeMap<String, String>>,
+        modified: Option<f64>,
     ) -> Result<Shown<ObjectInfo>> {
         let mut options = PutOptions::default().noting(&notes.unwrap_or_default())?;
+        let modified = modified.map(timestamp).transpose();
+        options.attributes.modified = modified.map_err(|error| error.about("modified"))?;
         let memory = Source::of(source);
         if memory.is_err() && source.hasattr("read")? {
-            let failure = Arc::default();
-            let reader = Reader { file: source.clone().unbind(), failure: Arc::clone(&failure) };
+            let (reader, reading) = sources::begin(source)?;
             let stored = self.put_from(py, name, reader, options);
-            return stored.map_err(|error| {
-                match failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
-                    // An interrupt or an exit is not a failure of the source.
-                    Some(raised) if !raised.is_instance_of::<PyException>(py) => raised.into(),
-                    cause => {
-                        let error = PyErr::from(error);
-                        error.set_cause(py, cause);
-                        error.into()
-                    }
+            return stored.map_err(|error| match reading.take_failure() {
+                // An interrupt or an exit is not a failure of the source.
+                Some(raised) if !raised.is_instance_of::<PyException>(py) => raised.into(),
+                cause => {
+                    let error = PyErr::from(error);
+                    error.set_cause(py, cause);
+                    error.into()
                 }
             });
         }
@@ -295,14 +298,18 @@ impl Volume {
             return Err(wrong_argument(message));
         }
         let digest = digest.map(str::to_ascii_lowercase);
-        let (mut bytes, volume) = (Vec::new(), self.volume()?);
-        self.run(py, async {
-            let object = volume.find(&name.0, GetOptions::default()).await?;
-            expect_digest(&name.0, &object, digest.as_deref())?;
-            let range = (start > 0 || end.is_some()).then(|| start..end.unwrap_or(object.length()));
-            volume.read(object, range, &mut bytes, &|_| {}).await
-        })?;
-        Ok(PyBytes::new(py, &bytes))
+        let volume = self.volume()?;
+        let object = self.run(py, volume.find(&name.0, GetOptions::default()))?;
+        expect_digest(&name.0, &object, digest.as_deref())?;
+        let range = start..end.unwrap_or(object.length());
+        // What is beyond the end is refused by the volume.
+        let most = object.length().saturating_sub(start);
+        let length = usize::try_from(range.end.saturating_sub(start).min(most));
+        let mut bytes = NewBytes::zeroed(py, length.unwrap_or(usize::MAX))?;
+        let mut memory = bytes.memory();
+        let range = (start > 0 || end.is_some()).then_some(range);
+        self.run(py, volume.read(object, range, &mut memory, &|_| {}))?;
+        Ok(bytes.finish())
     }
 
     /// Writes an object to a file, which appears when it is complete. Raises StorageError if the
@@ -432,10 +439,11 @@ impl Volume {
 }
 
 impl Volume {
-    fn new(volume: paritas_volume::Volume, runner: Runner) -> Self {
+    fn new(py: Python<'_>, volume: paritas_volume::Volume, runner: Runner) -> Result<Self> {
+        sources::prepare(py)?;
         let threads = RunnerThreads { runner: Some(runner), process: std::process::id() };
         let opened = Opened { threads: Arc::new(threads), volume: Arc::new(volume) };
-        Self(Mutex::new(Some(opened)))
+        Ok(Self(Mutex::new(Some(opened))))
     }
 
     /// Closes the volume. In a process that did not open it, the volume does not work, and nothing
@@ -522,36 +530,6 @@ fn expect_digest(
 }
 
 results!(ObjectInfo, Verdict, RepairedObject, VolumeStatus);
-
-/// A Python object with `read(n)`.
-struct Reader {
-    file: Py<PyAny>,
-    /// The exception that reading raised.
-    failure: Arc<Mutex<Option<PyErr>>>,
-}
-
-impl Read for Reader {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let mut read = |py: Python<'_>| -> Result<usize> {
-            let bytes = self.file.call_method1(py, "read", (buffer.len(),))?;
-            let source = Source::of(bytes.bind(py))?;
-            let bytes = source.as_ref();
-            let place = buffer.get_mut(..bytes.len());
-            let place =
-                place.ok_or_else(|| wrong_argument("`read(n)` returned more than n bytes"))?;
-            place.copy_from_slice(bytes);
-            Ok(bytes.len())
-        };
-        Python::attach(|py| {
-            read(py).map_err(|failure| {
-                let error = PyErr::from(failure);
-                let message = io::Error::other(error.to_string());
-                *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-                message
-            })
-        })
-    }
-}
 
 #[derive(IntoPyObject)]
 pub struct ObjectInfo {

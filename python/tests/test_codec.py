@@ -166,6 +166,8 @@ def test_wrong_arguments_are_refused(act):
         (lambda c, d: c.reconstruct([None, *d[:3], 7, None]), TypeError, "not 'int'", "shards[4]"),
         (lambda c, d: c.update(0, d[0], 7, d[:2]), TypeError, "not 'int'", "new"),
         (lambda c, d: c.join([*d[:2], 7, d[3]], 48), TypeError, "not 'int'", "shards[2]"),
+        (lambda c, d: c.prepared("0123", [4]), TypeError, "a list of numbers of nodes is needed; got str", "have"),
+        (lambda c, d: c.code.schedule([0], "4"), TypeError, "a list of numbers of nodes is needed; got str", "want"),
         (lambda c, d: paritas.Codec("4+2", packet=-1), OverflowError, "negative", "packet"),
     ],
 )
@@ -199,6 +201,21 @@ def test_shards_that_are_not_needed_must_have_the_right_length_too():
         (lambda c, s: c.verify([bytes(256)] * 6), "must be a multiple of 3 bytes; got 256"),
         (lambda c, s: c.join([*s, *s], 36), "must be 6; got 12"),
         (lambda c, s: paritas.LtEncoder("lt:k=10,n=3"), "n must be at least k = 10; got 3"),
+        (lambda c, s: c.encode(s[:4], [s[4], bytearray(3)]), r"^parity\[1\] must have 9 bytes.*; got 3"),
+        (lambda c, s: c.encode([*s[:3], bytes(3)]), r"^data\[3\] must have 9 bytes.*; got 3"),
+        (lambda c, s: c.encode(s[:4], [s[4], bytes(9)]), r"^parity\[1\] is read-only memory"),
+        (lambda c, s: c.update(0, s[0], s[0], [s[4], bytearray(3)]), r"^parity\[1\] must have 9 bytes.*; got 3"),
+        (lambda c, s: c.prepared([1, 2, 3, 5], [0, 4]).run(s[:4], [s[4], bytearray(3)]), r"^targets\[1\] must have 9 bytes"),
+        (lambda c, s: c.prepared([1, 2, 3, 5], [0]).run([*s[:3], bytes(3)], s[:1]), r"^targets\[0\] shares memory"),
+        (lambda c, s: c.prepared([1, 2, 3, 5], [0]).run([*s[:3], bytes(3)], s[3:4]), r"^sources\[3\] must have 9 bytes"),
+        (lambda c, s: c.prepared().run_strided(bytes(54), 9), "^buffer is read-only memory"),
+        (lambda c, s: paritas.Codec("xcode:n=5").encode_nodes([bytes(5)] * 5), r"^nodes\[0\] is read-only memory"),
+        (
+            lambda c, s: paritas.Codec("xcode:n=5").encode_nodes([*(bytearray(5) for _ in range(4)), bytearray(10)]),
+            r"^nodes\[4\] must have 5 bytes",
+        ),
+        (lambda c, s: paritas.Code.from_matrix(["11"], k=2, m=1), "bits must be 0 or 1; got '1'"),
+        (lambda c, s: paritas.Codec("\udc80"), r"a spec must be text in UTF-8; got '\\udc80'"),
     ],
 )
 def test_errors_have_the_numbers_that_were_given(act, message):
@@ -315,7 +332,7 @@ def test_memory_that_is_written_must_not_be_shared():
         ([*rows[:3], memory[63:75].copy()], [rows[4], memory[0:12]], 1),
         ([memory[50:62], *rows[1:4]], [rows[5], rows[4]], 1),
     ]:
-        with pytest.raises(paritas.ParameterError, match=f"target {target} shares memory"):
+        with pytest.raises(paritas.ParameterError, match=rf"^parity\[{target}\] shares memory"):
             codec.encode(data, parity)
 
 
@@ -458,3 +475,26 @@ def test_a_stride_fits_the_array():
     with pytest.raises(paritas.ParameterError, match="shards of 12 bytes; got 24"):
         prepared.run_strided(groups, 24)
     prepared.run_strided(groups, 12)
+    with pytest.raises(paritas.ParameterError, match="with 6 nodes; got 2"):
+        prepared.run_strided(numpy.zeros((6, 2, 12), numpy.uint8), 12)
+    # Nodes that take no part are in the groups, too.
+    paritas.Codec("4+2").prepared([0, 1, 2, 3], [5]).run_strided(groups, 12)
+    delayed = paritas.Codec("bbdpg:k=4,m=1,m2=2")
+    delayed.prepared().run_strided(numpy.zeros((2, delayed.code.nodes, 48), numpy.uint8), 48)
+
+
+@pytest.mark.parametrize("content", [b"", b"x", b"xy"])
+def test_short_results_leave_other_bytes_as_they_are(content):
+    codec = paritas.Codec("4+2")
+    shards = codec.split(content)
+    assert codec.join(shards, len(content)) == content
+    assert [b"", bytes([0]), bytes([ord("x")])] == [bytes(0), b"\0", b"x"]
+
+
+def test_objects_that_cannot_be_are_not_given_memory():
+    codec = paritas.Codec("4+2")
+    with pytest.raises(paritas.ParameterError, match="shard 0 must have"):
+        codec.join(codec.split(b"x" * 1000), 1 << 62)
+    decoder = paritas.LtDecoder(paritas.LtEncoder("lt:k=16,n=32").encode(bytes(1600)).info)
+    with pytest.raises(paritas.LossError, match="0 blocks do not determine 16 data blocks"):
+        decoder.reconstruct()

@@ -1,5 +1,6 @@
 """Shard files."""
 
+import copy
 import errno
 import os
 import pickle
@@ -116,14 +117,20 @@ def test_errors_of_the_system_have_their_numbers(tmp_path):
         paritas.encode_file(source, tmp_path / "none")
     assert error.value.errno == errno.ENOENT
     paritas.encode_file(source, tmp_path, "2+1")
-    with pytest.raises(paritas.NotFoundError) as error:
+    with pytest.raises(paritas.NotFoundError, match="No such file or directory$") as error:
         paritas.decode_file(tmp_path, tmp_path / "none" / "b")
     assert error.value.errno == errno.ENOENT
-    loop = tmp_path / "loop"
+    loop, none = tmp_path / "loop", tmp_path / "none"
     loop.symlink_to(loop)
-    with pytest.raises(paritas.StorageError) as error:
-        paritas.decode_file(loop, tmp_path / "b")
-    assert error.value.kind == "Io"
+    for act in (lambda paths: paritas.decode_file(paths, tmp_path / "b"), paritas.verify_files, paritas.repair_files):
+        with pytest.raises(paritas.StorageError) as error:
+            act([none, loop])
+        assert (error.value.kind, error.value.errno) == ("Io", errno.ELOOP)
+        with pytest.raises(paritas.NotFoundError, match="none cannot be read: No such file or directory$") as error:
+            act(none)
+        assert error.value.errno == errno.ENOENT
+    with pytest.raises(paritas.NotFoundError, match="cannot be read: Not a directory$"):
+        paritas.verify_files(source / "b")
     with pytest.raises(paritas.NotFoundError) as error:
         paritas.info(tmp_path / "none")
     assert error.value.errno == errno.ENOENT
@@ -148,11 +155,17 @@ def test_a_path_that_is_not_there_is_not_passed_over(tmp_path):
     assert verified.id == report.id and verified == paritas.verify_files(paths[0])[0]
 
 
-def test_errors_of_the_system_keep_their_number(tmp_path):
+@pytest.mark.parametrize("copied", [copy.copy, lambda error: pickle.loads(pickle.dumps(error))])
+def test_copies_of_errors_keep_number_and_file(tmp_path, copied):
     with pytest.raises(paritas.NotFoundError) as error:
         paritas.encode_file(tmp_path / "none", tmp_path)
-    other = pickle.loads(pickle.dumps(error.value))
+    other = copied(error.value)
     assert (other.errno, other.args, other.kind) == (errno.ENOENT, error.value.args, error.value.kind)
+    assert (other.filename, str(other)) == (str(tmp_path / "none"), str(error.value))
+    other = copied(paritas.StorageError(errno.EXDEV, "another disk", "a", None, "b"))
+    assert (other.filename, other.filename2, str(other)) == ("a", "b", "[Errno 18] another disk: 'a' -> 'b'")
+    plain = copied(paritas.LossError("lost"))
+    assert (str(plain), vars(plain)) == ("lost", {})
 
 
 def test_arguments_that_mean_nothing_are_named(tmp_path):

@@ -459,6 +459,22 @@ def test_only_what_was_copied_is_removed_by_a_move(tree):
     assert tree.find("") == ["a", "dir/sub/c", "new/b", "new/d"]
 
 
+def test_copies_keep_notes_and_the_time_of_the_file(fs, tmp_path):
+    (tmp_path / "file").write_bytes(b"content")
+    os.utime(tmp_path / "file", ns=(0, 1_234_567_890_123_456_789))
+    fs.volume.put_file("file", tmp_path / "file", notes={"a": "1"})
+    fs.volume.put("memory", b"content", notes={"b": "2"})
+    fs.cp("file", "copy")
+    fs.mv("memory", "moved")
+    with fs.transaction:
+        fs.mv("copy", "late")
+    fs.rename("late", "named")
+    kept = {name: (fs.volume.stat(name).notes, fs.volume.stat(name).modified) for name in fs.find("")}
+    of_file = {"a": "1"}, os.stat(tmp_path / "file").st_mtime
+    assert kept == {"file": of_file, "named": of_file, "moved": ({"b": "2"}, None)}
+    assert fs.modified("named") == fs.modified("file")
+
+
 def test_transactions_remove_and_move_at_their_end(tree):
     with pytest.raises(ZeroDivisionError), tree.transaction:
         tree.rm("a")

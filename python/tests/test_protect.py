@@ -2,6 +2,7 @@
 
 import os
 import signal
+from contextlib import contextmanager
 
 import paritas
 import pytest
@@ -70,6 +71,8 @@ def test_settings_are_the_commands(photos, tmp_path):
     with pytest.raises(paritas.StorageError):
         paritas.protect(photos, **settings)
     assert paritas.protect(photos, force=True, **settings).files == 4
+    with pytest.raises(paritas.ParameterError, match="^`exclude`: .*unclosed"):
+        paritas.protect(photos, exclude="[")
     with pytest.raises(paritas.ParameterError, match="percentage"):
         paritas.protect(photos, redundancy="a lot")
 
@@ -112,19 +115,58 @@ def test_what_is_not_protected_is_told(photos):
         paritas.verify(photos)
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-def test_an_interrupt_ends_protection(tmp_path, threads):
-    root = tmp_path / "root"
-    root.mkdir()
-    # Not sparse: holes are not read.
-    with open(root / "large", "wb") as file:
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """A file that takes longer to protect than a test. It has no holes, which are not read."""
+    path = tmp_path_factory.mktemp("large") / "large"
+    with open(path, "wb") as file:
         for _ in range(64):
             file.write(os.urandom(1 << 20) * 8)
-    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
-    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    return path
+
+
+@pytest.fixture
+def root(large, tmp_path):
+    (tmp_path / "root").mkdir()
+    os.link(large, tmp_path / "root" / "large")
+    return tmp_path / "root"
+
+
+@contextmanager
+def interrupted(firings):
+    """Interrupts the block when a signal has come so many times. The first one comes soon, and the others at intervals."""
+    fired = []
+
+    def fire(*_):
+        fired.append(None)
+        if len(fired) == firings:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, fire)
+    signal.setitimer(signal.ITIMER_REAL, 0.05, 0.3)
     try:
         with pytest.raises(KeyboardInterrupt):
-            paritas.protect(root, threads=threads, sync=False)
+            yield
     finally:
         signal.signal(signal.SIGALRM, before)
+    assert len(fired) == firings
+
+
+@pytest.mark.parametrize("threads, firings", [(1, 1), (2, 1), (1, 4), (2, 4)])
+def test_an_interrupt_ends_protection(root, threads, firings):
+    with interrupted(firings):
+        paritas.protect(root, threads=threads, sync=False)
     assert [path for path in root.rglob("*") if path.is_file()] == [root / "large"]
+
+
+def test_an_interrupt_ends_an_update(root, tmp_path):
+    (root / "large").rename(tmp_path / "large")
+    (root / "small").write_bytes(b"small")
+    paritas.protect(root, sync=False)
+    before = sorted(root.rglob("*"))
+    (tmp_path / "large").rename(root / "large")
+    with interrupted(4):
+        paritas.update(root, sync=False)
+    assert sorted(root.rglob("*")) == sorted([*before, root / "large"])
+    assert [report.status for report in paritas.verify(root, quick=True)] == ["intact"]

@@ -744,3 +744,21 @@ def test_a_file_that_is_no_volume_file_is_there(tmp_path):
     other.write_text("name = 'x'\n")
     with pytest.raises(paritas.ParameterError, match="not a volume file"):
         paritas.Volume.open(other)
+
+
+def test_a_put_keeps_the_time_that_it_is_given(volume):
+    for time in (0.0, -1.5, 1_234_567_890.123_456_7):
+        assert volume.put("a", b"x", modified=time).modified == time == volume.stat("a").modified
+    for wrong in (float("nan"), float("inf"), 1e300):
+        with pytest.raises(paritas.ParameterError, match="seconds since 1970; got"):
+            volume.put("a", b"x", modified=wrong)
+
+
+def test_ranges_of_any_length_are_read(volume):
+    content = os.urandom(300_000)
+    volume.put("a", content)
+    for start, end in [(0, 0), (5, 5), (5, 6), (300_000, 300_000), (299_999, None), (7, 200_000)]:
+        assert volume.get("a", start, end) == content[start:end]
+    for start, end in [(0, 300_001), (300_001, None), (5, 4), (0, 2**63)]:
+        with pytest.raises(paritas.ParameterError):
+            volume.get("a", start, end)

@@ -41,6 +41,8 @@ pub struct Ignored {
     /// or a code that this version does not know, or its headers are whole but state something
     /// impossible.
     pub unknown: bool,
+    /// The system's number of its refusal, if it refused to open it.
+    pub(crate) number: Option<i32>,
 }
 
 impl Ignored {
@@ -90,14 +92,17 @@ impl Inventory {
         )))
     }
 
-    /// Returns the error for the paths for which `is_unread` holds. If none of them exists, its
-    /// cause says so.
+    /// Returns the error for the paths for which `is_unread` holds. Its cause is what the system
+    /// said of the first of them that exists or, if none exists, that it does not.
     fn unread(&self, is_unread: impl Fn(&Ignored) -> bool) -> Option<Error> {
         let error = Error::failed(self.list(&is_unread)?);
-        let mut unread = self.ignored.iter().filter(|ignored| is_unread(ignored));
-        Some(match unread.any(|ignored| ignored.unreadable) {
-            true => error,
-            false => error.because(io::Error::from(io::ErrorKind::NotFound)),
+        let unread: Vec<&Ignored> = self.ignored.iter().filter(|it| is_unread(it)).collect();
+        let first = unread.iter().find(|it| it.unreadable).or(unread.first())?;
+        let absent = io::ErrorKind::NotFound;
+        Some(match first.number.map(io::Error::from_raw_os_error) {
+            Some(said) if first.unreadable || said.kind() == absent => error.because(said),
+            _ if first.unreadable => error,
+            _ => error.because(io::Error::from(absent)),
         })
     }
 

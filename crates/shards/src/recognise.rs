@@ -95,17 +95,20 @@ pub(crate) struct NoShard {
     pub is_unreadable: bool,
     /// Whether it is a shard of a version that this reader does not know.
     pub is_unknown: bool,
+    /// The system's number of its refusal, if it refused.
+    pub number: Option<i32>,
 }
 
 impl NoShard {
     fn is(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into(), is_unreadable: false, is_unknown: false }
+        Self { reason: reason.into(), is_unreadable: false, is_unknown: false, number: None }
     }
 
     /// Returns the reason for the system's refusal to open a path.
     pub fn refused(error: &io::Error) -> Self {
         let reason = format!("cannot be read: {error}");
-        Self { reason, is_unreadable: is_unreadable(error), is_unknown: false }
+        let (is_unreadable, number) = (is_unreadable(error), error.raw_os_error());
+        Self { reason, is_unreadable, is_unknown: false, number }
     }
 }
 

@@ -155,7 +155,7 @@ impl ScanFindings {
     }
 
     fn refuse(&mut self, path: &Path, why: NoShard, named: bool, is_folder: bool) {
-        let NoShard { reason, is_unreadable, is_unknown } = why;
+        let NoShard { reason, is_unreadable, is_unknown, number } = why;
         if is_unreadable {
             let (path, reason) = (path.to_owned(), reason.clone());
             self.unread.push(UnopenedPath { path, reason, is_folder });
@@ -166,13 +166,15 @@ impl ScanFindings {
             named,
             unreadable: is_unreadable,
             unknown: is_unknown,
+            number,
         });
     }
 
     /// Ignores a shard whose headers are right, but state something that this version cannot read.
     fn ignore(&mut self, path: &Path, reason: String, named: bool) {
         let path = path.to_owned();
-        self.ignored.push(Ignored { path, reason, named, unreadable: false, unknown: true });
+        let (unreadable, unknown, number) = (false, true, None);
+        self.ignored.push(Ignored { path, reason, named, unreadable, unknown, number });
     }
 
     /// Adds files with temporary names that are shards. Usually such files are unfinished, and not

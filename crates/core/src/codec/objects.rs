@@ -46,6 +46,33 @@ impl Codec {
     /// one does not have the length that [`Codec::shard_len`] gives ([`crate::ErrorKind::Length`]),
     /// if there are more shards than nodes ([`crate::ErrorKind::Buffers`]), or as [`Codec::split`].
     pub fn join<S: AsRef<[u8]>>(&self, shards: &[Option<S>], object: usize) -> Result<Vec<u8>> {
+        let mut joined = self.shards_to_join(shards, object)?.concat();
+        joined.truncate(object);
+        Ok(joined)
+    }
+
+    /// Joins an object from its data shards in the caller's memory, which must have the object's
+    /// length. On failure, the memory is left unchanged.
+    ///
+    /// # Errors
+    /// As [`Codec::join`].
+    pub fn join_into<S: AsRef<[u8]>>(&self, shards: &[Option<S>], object: &mut [u8]) -> Result<()> {
+        let shards = self.shards_to_join(shards, object.len())?;
+        let mut rest = object;
+        for shard in shards {
+            let (piece, after) = rest.split_at_mut(rest.len().min(shard.len()));
+            piece.copy_from_slice(&shard[..piece.len()]);
+            rest = after;
+        }
+        Ok(())
+    }
+
+    /// Returns the data shards of an object of `object` bytes, if all have their length.
+    fn shards_to_join<'a, S: AsRef<[u8]>>(
+        &self,
+        shards: &'a [Option<S>],
+        object: usize,
+    ) -> Result<Vec<&'a [u8]>> {
         let (length, nodes) = (self.shard_len(object), self.code().node_count());
         if shards.len() > nodes {
             self.expect_count("node", shards.len(), nodes)?;
@@ -62,10 +89,7 @@ impl Codec {
                 false => Err(wrong_length(index, length, shard.len())),
             }
         };
-        let data: Vec<&[u8]> = self.data_nodes()?.iter().map(shard).collect::<Result<_>>()?;
-        let mut joined = data.concat();
-        joined.truncate(object);
-        Ok(joined)
+        self.data_nodes()?.iter().map(shard).collect()
     }
 
     /// Computes the shards that are `None` from the others, after all stages of the code. On

@@ -209,6 +209,9 @@ fn objects_come_back() {
                 codec.reconstruct(&mut some).unwrap();
                 assert!(some.iter().flatten().eq(&whole), "{spec}, {bytes} bytes, {first}");
                 assert_eq!(codec.join(&some, bytes).unwrap(), object, "{spec}, {bytes} bytes");
+                let mut joined = vec![0xff; bytes];
+                codec.join_into(&some, &mut joined).unwrap();
+                assert_eq!(joined, object, "{spec}, {bytes} bytes");
             }
         }
     }

@@ -115,6 +115,8 @@ fn paths_without_shards_are_named() {
     let error = refusal(&missing);
     assert_eq!(error.kind(), ErrorKind::Io);
     assert_eq!(error.io_kind(), Some(std::io::ErrorKind::NotFound));
+    let said = std::error::Error::source(&error).and_then(|said| said.downcast_ref());
+    assert!(said.and_then(std::io::Error::raw_os_error).is_some());
     assert!(error.message().contains("missing cannot be read"), "{error}");
     let error = refusal(&file);
     assert_eq!(error.kind(), ErrorKind::NotRecognised);
