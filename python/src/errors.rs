@@ -219,10 +219,7 @@ pub fn each<I: IntoIterator, T>(
 }
 
 /// Makes an exception of a class from the arguments of its constructor.
-fn raise<E: PyTypeInfo>(
-    kind: impl Debug,
-    arguments: impl PyErrArguments + Send + Sync + 'static,
-) -> Failure {
+fn raise<E: PyTypeInfo>(kind: impl Debug, arguments: impl PyErrArguments + 'static) -> Failure {
     let failure = Failure::from(PyErr::new::<E, _>(arguments));
     Failure { kind: Some(format!("{kind:?}")), ..failure }
 }
