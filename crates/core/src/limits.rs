@@ -158,10 +158,17 @@ pub(crate) const PLANNED_AFTER_EACH: usize = 116;
 /// planning takes, one of 300+300 over 500 KiB.)
 pub(crate) const PLANNED_AFTER_MOST: usize = 4 << 20;
 
-/// Largest number of operands of a direct answer in packets that is planned. (Encoding 300+300 has
-/// 4.5 million; its plan takes 6 s and is 1.7 times as fast. The plan of 500+500, with 12.5
-/// million, takes 18 s and is slower: 27 ms for a strip instead of 22.)
+/// Largest number of operands of a direct answer in packets that is planned, unless it is dense
+/// ([`DENSE_ANSWER`]). (Encoding 300+300 has 4.5 million; its plan takes 6 s and is 1.7 times as
+/// fast. The plan of 500+500, with 12.5 million, takes 18 s and is slower: 27 ms for a strip
+/// instead of 22.)
 pub(crate) const MOST_PLANNED: usize = 1 << 23;
+
+/// A direct answer is dense if it has this many times as many operands as the parity rows of the
+/// code have ones. (Two lost data nodes of `rdp:k=100` take 980,000 operands, where the parity has
+/// 29,801 ones; a plan of 20,000 is made in 20 ms. Those of cauchy have about as many operands as
+/// ones at most.)
+pub(crate) const DENSE_ANSWER: usize = 4;
 
 /// Number of operands of a direct answer from which its plan is made on a thread of its own. With
 /// fewer operands, the call that reaches [`PLANNED_AFTER`] makes the plan, which takes about as

@@ -19,6 +19,7 @@ use crate::protocol::{
 };
 use crate::stages::stage_ends;
 use crate::transfer::ShardedObject;
+use crate::transfer::rebuild::Rebuilt;
 
 /// The findings of a job's requests about a name.
 #[derive(Debug, Default)]
@@ -27,6 +28,8 @@ pub(crate) struct NameLog {
     pub whole: PartPlaces,
     /// The nodes that have each part, but not whole.
     pub damaged: PartPlaces,
+    /// The nodes that did not tell which parts they have.
+    pub silent: BTreeSet<NodeIndex>,
     pub flaws: Vec<Flaw>,
     pub read_bytes: u64,
 }
@@ -48,9 +51,11 @@ impl NameLog {
         found.flaws.into_iter().for_each(|flaw| self.note(flaw));
         self.read_bytes += found.read_bytes;
         let Some(error) = found.failure else {
+            self.silent.remove(&node);
             return Some(found.whole.into_iter().map(PartIndex).collect());
         };
         self.note(files.flaw(node, None, error.message()));
+        self.silent.insert(node);
         None
     }
 
@@ -200,14 +205,26 @@ impl<'a> NameHands<'a> {
         Answer::Done
     }
 
-    /// Makes parts from others and stores them.
+    /// Makes parts from whole ones and stores them. If these are too few, damaged ones are read as
+    /// well: their damage may lie in different blocks.
+    async fn made(&self, wanted: &[(usize, NodeIndex)]) -> Result<Rebuilt> {
+        let none = || Error::new(ErrorKind::TooFewShards, "no shard of the object is found");
+        let object = self.object.as_ref().ok_or_else(none)?;
+        let NameLog { whole, damaged, .. } = &self.log;
+        match self.files.rebuild(object, whole, wanted).await {
+            Err(error) if error.kind() == ErrorKind::TooFewShards && !damaged.is_empty() => {
+                let mut places = whole.clone();
+                damaged.iter().for_each(|(part, node)| places.add(part, node));
+                self.files.rebuild(object, &places, wanted).await
+            }
+            made => made,
+        }
+    }
+
+    /// Makes parts and stores them.
     async fn rebuild(&mut self, wanted: &[(usize, NodeIndex)]) -> Vec<Answer> {
         let Some(&(_, first)) = wanted.first() else { return Vec::new() };
-        let rebuilt = match &self.object {
-            Some(object) => self.files.rebuild(object, &self.log.whole, wanted).await,
-            None => Err(Error::new(ErrorKind::TooFewShards, "no shard of the object is found")),
-        };
-        match rebuilt {
+        match self.made(wanted).await {
             Ok(rebuilt) => {
                 self.log.read_bytes += rebuilt.read_bytes;
                 let parts = wanted.iter().zip(rebuilt.parts);

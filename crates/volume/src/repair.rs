@@ -112,6 +112,12 @@ impl NameRepair<'_> {
                 let error = unreadable(self.files, listed, &hands.log.flaws).await;
                 Err(self.lost(listed, error).await)
             }
+            RepairOutcome::TooFewParts(_) if !hands.log.silent.is_empty() => {
+                // A silent node may have the parts that are missing.
+                let what = "too few shards are whole on the nodes that answered";
+                let message = format!("{name}: {what}: {}", hands.reasons());
+                Err(Error::new(ErrorKind::TooFewNodes, message))
+            }
             RepairOutcome::TooFewParts(listed) => {
                 let error = unrepaired(name, &outcome, &hands.reasons());
                 Err(self.lost(listed, error).await)

@@ -2,7 +2,7 @@
 //!
 //! A question is answered directly at first: its equations are solved, and a kernel reads the
 //! solution as data ([`crate::plan::direct`]). Once the direct answer has run over enough bytes for
-//! a plan to pay ([`PLANNED_AFTER`], [`PLANNED_AFTER_EACH`]), the next call plans and compiles, and
+//! a plan to pay ([`PlannedAfter`]), the next call plans and compiles, and
 //! all calls after it run the program. Losses that a transform recovers are never planned. So a
 //! question that is asked once costs little more than its work, and planning never takes longer
 //! than the calls before it took. One thread plans; meanwhile, the others go on with the direct
@@ -17,9 +17,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::codec::question::Question;
 use crate::codec::setup::Setup;
 use crate::error::{ErrorKind, Result};
-use crate::limits::{
-    KEPT_PROGRAMS, PLANNED_AFTER, PLANNED_AFTER_EACH, PLANNED_AFTER_MOST, PLANNED_ASIDE,
-};
+use crate::limits::{KEPT_PROGRAMS, PLANNED_ASIDE};
+use crate::plan::direct::sums::PlannedAfter;
 use crate::run::buffers::{Buffer, BufferPlace, Stores, Table, enter};
 use crate::run::claimed::Claimed;
 use crate::run::executable::Executable;
@@ -82,21 +81,17 @@ impl QuestionAnswer {
         setup: &Arc<Setup>,
         question: &Arc<Question>,
     ) -> Result<(Self, AnswerWeight)> {
-        let Some((first, operands, is_final)) = setup.direct(question)? else {
+        let Some((first, operands, after)) = setup.direct(question)? else {
             let (planned, operands) = setup.plan(question, setup.serving)?;
             return Ok((planned.into(), AnswerWeight { operands, is_planned: true }));
         };
         let weight = AnswerWeight { operands, is_planned: false };
-        if is_final {
-            return Ok((first.into(), weight));
-        }
+        let PlannedAfter::Bytes(after) = after else { return Ok((first.into(), weight)) };
         let later = Later {
             setup: Arc::clone(setup),
             question: Arc::clone(question),
             bytes: AtomicUsize::new(0),
-            after: operands
-                .saturating_mul(PLANNED_AFTER_EACH)
-                .clamp(PLANNED_AFTER, PLANNED_AFTER_MOST),
+            after,
             is_aside: operands >= PLANNED_ASIDE,
             planned: Arc::default(),
         };
@@ -196,6 +191,7 @@ mod tests {
     use crate::define::cells::NodeId;
     use crate::define::code::Code;
     use crate::define::erasure::combinations;
+    use crate::limits::{PLANNED_AFTER, PLANNED_AFTER_MOST};
     use crate::plan::layout::BufferLayout;
     use crate::run::dispatch::{Kernel, KernelChoice};
     use crate::run::threads::Split;
@@ -241,6 +237,23 @@ mod tests {
             let (answer, _) = QuestionAnswer::new(&setup, &question).unwrap();
             let later = answer.later.expect("a plan follows");
             assert_eq!((later.after, later.is_aside), (after, spec != "4+2"), "{spec}");
+        }
+    }
+
+    /// Direct answers to losses of an array code are dense, and its plans take little time: they
+    /// replace such answers soon.
+    #[test]
+    fn sparse_codes_are_planned_soon() {
+        let soon = 1..=PLANNED_AFTER / 2;
+        let usual = PLANNED_AFTER..=PLANNED_AFTER_MOST;
+        for (spec, after) in
+            [("rdp:k=60", &soon), ("xcode:n=43", &soon), ("cauchy:k=30,m=2", &usual)]
+        {
+            let setup = setup(spec, CodecOptions::default().packet(64));
+            let question = question(&setup.code, &[0, 1]);
+            let (answer, weight) = QuestionAnswer::new(&setup, &question).unwrap();
+            let later = answer.later.expect("a plan follows");
+            assert!(after.contains(&later.after), "{spec}: {} {weight:?}", later.after);
         }
     }
 

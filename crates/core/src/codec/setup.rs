@@ -12,6 +12,7 @@ use crate::define::code::Code;
 use crate::error::{Error, Result};
 use crate::plan::blocks::BlockProgram;
 use crate::plan::direct::DirectSolver;
+use crate::plan::direct::sums::PlannedAfter;
 use crate::plan::execution::{Execution, Planner, WorkShares};
 use crate::plan::layout::{BufferLayout, Layout};
 use crate::plan::prove::Proof;
@@ -106,11 +107,14 @@ impl Setup {
     }
 
     /// Answers a question directly, without a plan, if that is possible. Returns the program with
-    /// the number of its operands, and whether no plan should follow.
+    /// the number of its operands, and when a plan should follow.
     ///
     /// # Errors
     /// If the answer is wrong, which would be a bug.
-    pub(super) fn direct(&self, question: &Question) -> Result<Option<(Executable, usize, bool)>> {
+    pub(super) fn direct(
+        &self,
+        question: &Question,
+    ) -> Result<Option<(Executable, usize, PlannedAfter)>> {
         let (Question::Compute(have, want), Some(runner)) = (question, self.serving.direct())
         else {
             return Ok(None);
@@ -126,10 +130,10 @@ impl Setup {
         let solver = self.solver.get_or_init(|| DirectSolver::new(code, layout));
         let Some(solver) = solver else { return Ok(None) };
         let Some(sums) = solver.solve(code, layout, have, want) else { return Ok(None) };
-        let (operands, is_final) = (sums.terms.operands(), sums.is_final);
+        let (operands, planned) = (sums.terms.operands(), sums.planned);
         let sample = || solver.sample(code, layout);
         let executable = direct::prepare(sums, runner, &layout.rows, layout.packet, sample)?;
-        Ok(Some((executable, operands, is_final)))
+        Ok(Some((executable, operands, planned)))
     }
 
     /// Plans a question, and prepares the program for the kernel of `serving`. Returns the program

@@ -106,7 +106,7 @@ mod tests {
     use crate::define::code::Code;
     use crate::define::erasure::combinations;
     use crate::plan::direct::DirectSolver;
-    use crate::plan::direct::sums::Terms;
+    use crate::plan::direct::sums::{PlannedAfter, Terms};
     use crate::plan::layout::{BufferLayout, Layout};
     use crate::plan::transform::solve::recovery;
     use crate::run::buffers::{Buffer, Stores, enter};
@@ -323,7 +323,7 @@ mod tests {
                     outputs: places(&to),
                     terms: Terms::Transform(program),
                     is_solved: true,
-                    is_final: true,
+                    planned: PlannedAfter::Never,
                 };
                 let sample = || solver.sample(&code, &layout);
                 prepare(sums, runner, &layout.rows, LINE, sample)

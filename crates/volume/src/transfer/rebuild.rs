@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use futures::future::{join_all, try_join_all};
 use futures::stream::{self, StreamExt};
-use paritas_store::error::{Error, Result};
+use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::object::layout::ObjectLayout;
 use paritas_store::object::segment::Segment;
 
@@ -104,8 +104,11 @@ struct ReadPlan {
 
 impl ReadPlan {
     fn new(receiver: &Receiver, make: Vec<usize>) -> Result<Self> {
-        let lanes = Mutex::new(Arc::new(Self::needed(receiver, &make)?));
-        Ok(Self { make, lanes })
+        let lanes = Self::needed(receiver, &make).map_err(|error| match error.kind() {
+            ErrorKind::TooFewShards => too_few(receiver),
+            _ => error,
+        })?;
+        Ok(Self { make, lanes: Mutex::new(Arc::new(lanes)) })
     }
 
     /// Returns the lanes that are read to make parts: the lanes that the code names for a stage, if
@@ -141,6 +144,15 @@ impl ReadPlan {
             *self.lanes.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(lanes);
         }
     }
+}
+
+/// Returns the error for parts that do not determine the others.
+fn too_few(receiver: &Receiver) -> Error {
+    let all = receiver.layout.part_count();
+    let there = (0..all).filter(|&part| receiver.is_there(part)).count();
+    Error::too_few(format!(
+        "{there} of its {all} shards are at hand, and do not determine the others"
+    ))
 }
 
 /// Returns the segments of an object in order, with all parts of the plan made and sealed.

@@ -1,7 +1,8 @@
-//! Objects whose homes have changed, because a node was added or drained.
+//! Repairs: of objects whose homes have changed, because a node was added or drained, and of parts
+//! that are damaged or out of reach.
 
 use crate::common::{Disks, content, damage, get, name, put};
-use paritas_volume::Volume;
+use paritas_volume::{ErrorKind, State, Volume};
 
 /// Repairs everything, and returns what could not be repaired.
 async fn repaired(volume: Volume) -> Vec<String> {
@@ -41,6 +42,51 @@ async fn a_repair_reads_another_copy_of_a_rotten_part() {
         volume.repair(&name("object"), false).await.unwrap();
         assert!(lost.exists() && get(&volume, "object").await.unwrap() == bytes);
     }
+}
+
+/// Two shards are damaged, each in another block or in its header: no two are whole, and every block
+/// can be had.
+#[tokio::test]
+async fn scattered_damage_is_repaired_block_by_block() {
+    for places in [[5_000, -5_000], [20, 20], [-20, 5_000]] {
+        let disks = Disks::new(4);
+        let volume = disks.volume("2+1").await;
+        let bytes = content(1_600_000);
+        put(&volume, "object", &bytes).await;
+        for (end, place) in [".1of3.paritas", ".2of3.paritas"].into_iter().zip(places) {
+            let mut parts = disks.files("objects").into_iter();
+            let part = parts.find(|path| path.to_str().unwrap().ends_with(end)).unwrap();
+            let mut shard = std::fs::read(&part).unwrap();
+            let at = if place < 0 { shard.len() as i64 + place } else { place };
+            shard[at as usize] ^= 1;
+            std::fs::write(&part, shard).unwrap();
+        }
+        assert_eq!(volume.verify(&name("object"), true).await.unwrap().state, State::Repairable);
+        let repaired = volume.repair(&name("object"), true).await.unwrap();
+        assert_eq!((repaired.stored, repaired.is_owed), (2, false), "{places:?}");
+        assert_eq!(volume.verify(&name("object"), true).await.unwrap().state, State::Intact);
+        assert!(get(&volume, "object").await.unwrap() == bytes);
+    }
+}
+
+/// A shard that is missing may be on the node that does not answer.
+#[tokio::test]
+async fn a_silent_node_makes_no_object_lost() {
+    let disks = Disks::new(3);
+    let volume = disks.volume("2+1").await;
+    put(&volume, "object", &content(90_000)).await;
+    let shard = disks.files("objects").into_iter().next().unwrap();
+    std::fs::remove_file(&shard).unwrap();
+    let silent = (0..3).find(|&disk| !shard.starts_with(disks.path(disk))).unwrap();
+    let away = disks.path(silent).with_extension("away");
+    std::fs::rename(disks.path(silent), &away).unwrap();
+    for is_deep in [false, true] {
+        let error = volume.repair(&name("object"), is_deep).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TooFewNodes, "{error}");
+    }
+    std::fs::rename(&away, disks.path(silent)).unwrap();
+    assert_eq!(volume.repair(&name("object"), false).await.unwrap().stored, 1);
+    assert_eq!(volume.status().await.unwrap().lost.objects, 0);
 }
 
 /// What one repair has moved from where the other one has found it is not lost.

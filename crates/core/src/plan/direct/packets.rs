@@ -9,8 +9,8 @@
 use crate::define::bitmatrix::{ones_of, xor_words};
 use crate::define::cells::{CellId, CellSet, NodeId, Role};
 use crate::define::code::Code;
-use crate::limits::{DIRECT_GENERATOR, MOST_PLANNED};
-use crate::plan::direct::sums::{Sums, Terms};
+use crate::limits::DIRECT_GENERATOR;
+use crate::plan::direct::sums::{PlannedAfter, Sums, Terms};
 use crate::plan::layout::Layout;
 use crate::plan::machine::LINE;
 
@@ -25,6 +25,8 @@ pub(super) struct GeneratorBits {
     parity: Vec<CellId>,
     /// Cells that are stored nowhere.
     nowhere: Vec<CellId>,
+    /// Number of ones in the rows of parity.
+    ones: usize,
 }
 
 impl GeneratorBits {
@@ -49,7 +51,7 @@ impl GeneratorBits {
         let cells = nodes.iter().flat_map(|&node| code.node_cells(node).iter().copied());
         let parity = cells.filter(|&cell| code.cell(cell).role == Role::Parity).collect();
         let nowhere = code.cells().filter(|cell| !is_stored(cell)).collect();
-        Some(Self { width, rows, parity, nowhere })
+        Some(Self { width, rows, parity, nowhere, ones: code.ones() })
     }
 
     fn row(&self, cell: CellId) -> &[u64] {
@@ -83,8 +85,8 @@ impl GeneratorBits {
         };
         let inputs = columns.iter().map(cell).map(location).collect::<Option<_>>()?;
         let outputs = want.iter().map(location).collect::<Option<_>>()?;
-        let is_final = terms.operands() > MOST_PLANNED;
-        Some(Sums { inputs, outputs, terms, is_solved: solved.lost.count > 0, is_final })
+        let planned = PlannedAfter::packets(terms.operands(), self.ones);
+        Some(Sums { inputs, outputs, terms, is_solved: solved.lost.count > 0, planned })
     }
 
     /// Returns random data and its parity, in strips of every buffer.

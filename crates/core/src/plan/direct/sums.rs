@@ -1,6 +1,9 @@
 //! Sums of cells, as a kernel reads them.
 
 use crate::define::field::Field;
+use crate::limits::{
+    DENSE_ANSWER, MOST_PLANNED, PLANNED_AFTER, PLANNED_AFTER_EACH, PLANNED_AFTER_MOST,
+};
 use crate::plan::program::CellLocation;
 use crate::plan::transform::program::TransformProgram;
 
@@ -15,8 +18,39 @@ pub(crate) struct Sums {
     /// Whether the terms were found by solving equations, and must be tried on a sample. Otherwise
     /// they are the terms of the generator.
     pub(crate) is_solved: bool,
-    /// Whether a plan would not be enough faster to be worth making.
-    pub(crate) is_final: bool,
+    /// When a plan is worth making.
+    pub(crate) planned: PlannedAfter,
+}
+
+/// When the plan of a question is made that is answered directly at first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PlannedAfter {
+    /// Once the direct answer has run over this many bytes of a shard.
+    Bytes(usize),
+    /// Never: it would not be enough faster.
+    Never,
+}
+
+impl PlannedAfter {
+    /// Returns when the plan pays of an answer with a number of operands, with which the time of
+    /// planning grows.
+    pub(crate) fn operands(operands: usize) -> Self {
+        let bytes = operands.saturating_mul(PLANNED_AFTER_EACH);
+        Self::Bytes(bytes.clamp(PLANNED_AFTER, PLANNED_AFTER_MOST))
+    }
+
+    /// Returns when the plan pays of an answer in packets with a number of operands, if the parity
+    /// rows of the code have `ones` ones. A plan follows these rows where they are much sparser,
+    /// as those of array codes are, and then takes little time. The more operands such an answer
+    /// has, the earlier it pays.
+    pub(crate) fn packets(operands: usize, ones: usize) -> Self {
+        let sparse = ones.saturating_mul(DENSE_ANSWER);
+        match operands.checked_div(sparse) {
+            Some(denser @ 1..) => Self::Bytes(PLANNED_AFTER / denser),
+            _ if operands > MOST_PLANNED => Self::Never,
+            _ => Self::operands(operands),
+        }
+    }
 }
 
 /// The terms of the outputs' sums.

@@ -8,7 +8,7 @@ use crate::define::field::Multiples;
 use crate::define::points::CodePoints;
 use crate::define::symbols::SymbolMatrix;
 use crate::limits::TRANSFORM_WEIGHT;
-use crate::plan::direct::sums::{Sums, Terms};
+use crate::plan::direct::sums::{PlannedAfter, Sums, Terms};
 use crate::plan::machine::LINE;
 use crate::plan::program::CellLocation;
 use crate::plan::transform::solve;
@@ -57,13 +57,10 @@ pub(super) fn answer(
     } else {
         combine(code, &from, &to)?
     };
-    Some(Sums {
-        inputs: places(from),
-        outputs: places(to),
-        terms: Terms::Words { field: symbols.field(), factors },
-        is_solved: !encodes,
-        is_final: false,
-    })
+    let terms = Terms::Words { field: symbols.field(), factors };
+    let planned = PlannedAfter::operands(terms.operands());
+    let (inputs, outputs) = (places(from), places(to));
+    Some(Sums { inputs, outputs, terms, is_solved: !encodes, planned })
 }
 
 /// Answers by a transform, if the code has one that costs less than the products of all k nodes
@@ -86,13 +83,15 @@ fn transformed(symbols: &SymbolMatrix, from: &[u8], to: &[u8], encodes: bool) ->
         Some(program) => program,
         None => solve::recovery(field, evaluation, from, to)?,
     };
-    (TRANSFORM_WEIGHT * program.operations() < dense).then(|| Sums {
-        inputs: places(from.to_vec()),
-        outputs: places(to.to_vec()),
-        terms: Terms::Transform(program),
-        is_solved: true,
-        is_final: !encodes,
-    })
+    if TRANSFORM_WEIGHT * program.operations() >= dense {
+        return None;
+    }
+    let planned = match encodes {
+        true => PlannedAfter::operands(program.operations()),
+        false => PlannedAfter::Never,
+    };
+    let (inputs, outputs) = (places(from.to_vec()), places(to.to_vec()));
+    Some(Sums { inputs, outputs, terms: Terms::Transform(program), is_solved: true, planned })
 }
 
 fn places(nodes: Vec<u8>) -> Vec<CellLocation> {
