@@ -168,8 +168,8 @@ impl VolumeLook {
     }
 }
 
-/// Logs which nodes cannot be used any more, and which can again, since the last look. (Requests and
-/// upkeep may succeed without them, and then log nothing.)
+/// Logs which nodes cannot be used any more, and which can again, since the last look. (Requests
+/// and upkeep may succeed without them, and then log nothing.)
 fn log_changes(before: &[NodeStatus], now: &[NodeStatus]) {
     for NodeStatus { name, problem, .. } in now {
         let last = before.iter().find(|node| node.name == *name);

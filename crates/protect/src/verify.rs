@@ -616,10 +616,10 @@ fn set_unreadable(protection: &Protection, tree: &Tree, states: &mut BTreeMap<us
     }
 }
 
-/// Marks entries as unreadable if their disk is not mounted, or if another one hides them: they only
-/// seem to be missing, or changed where a program that did not find its files has made others of
-/// the same names. An entry that was moved to another place in the tree has been found there, and is
-/// left alone.
+/// Marks entries as unreadable if their disk is not mounted, or if another one hides them: they
+/// only seem to be missing, or changed where a program that did not find its files has made others
+/// of the same names. An entry that was moved to another place in the tree has been found there,
+/// and is left alone.
 fn set_absent(protection: &Protection, evidence: &mut Evidence) {
     // What was on a disk that is there and empty is missing: perhaps the disk is a new one.
     let absent = mounts::absent(protection, &evidence.tree).into_iter();

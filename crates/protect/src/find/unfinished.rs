@@ -2,10 +2,10 @@
 //! published, and published ones that it had not named yet.
 //!
 //! Files have temporary names from the beginning on file systems that cannot make files without
-//! names, and where few files may be open. Headers are written last, so only the names of such files
-//! tell what they were to be. Elsewhere files get temporary names when they are whole, and their own
-//! names when all have temporary ones. As soon as one has its own name, all are published, and those
-//! that have not are parity as any other.
+//! names, and where few files may be open. Headers are written last, so only the names of such
+//! files tell what they were to be. Elsewhere files get temporary names when they are whole, and
+//! their own names when all have temporary ones. As soon as one has its own name, all are
+//! published, and those that have not are parity as any other.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -42,7 +42,8 @@ impl Protection {
     }
 
     /// Whether a file has the temporary name of a parity file or of a list of restored files, and
-    /// is no published parity file. In the root's own folder, the id in the name may be another one.
+    /// is no published parity file. In the root's own folder, the id in the name may be another
+    /// one.
     fn is_unfinished(&self, path: &Path, is_own: bool) -> bool {
         let rest = final_name(path).and_then(|name| {
             let rest = name_bytes(name).strip_prefix(&self.settings.label[..])?;

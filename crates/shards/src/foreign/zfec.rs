@@ -143,8 +143,8 @@ fn layout(k: u32, length: u64) -> FragmentLayout {
     FragmentLayout { k: k as usize, length, cell: CELL, last: Last::Even(1) }
 }
 
-/// Returns the length that most files have, or the first of such lengths: a file with another length
-/// is damaged.
+/// Returns the length that most files have, or the first of such lengths: a file with another
+/// length is damaged.
 fn usual_length(files: &[PathBuf]) -> Result<u64> {
     let given: Vec<Option<PathBuf>> = files.iter().cloned().map(Some).collect();
     let lengths: Vec<u64> = lengths(&given)?.into_iter().flatten().collect();

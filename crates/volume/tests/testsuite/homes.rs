@@ -44,8 +44,8 @@ async fn a_repair_reads_another_copy_of_a_rotten_part() {
     }
 }
 
-/// Two shards are damaged, each in another block or in its header: no two are whole, and every block
-/// can be had.
+/// Two shards are damaged, each in another block or in its header: no two are whole, and every
+/// block can be had.
 #[tokio::test]
 async fn scattered_damage_is_repaired_block_by_block() {
     for places in [[5_000, -5_000], [20, 20], [-20, 5_000]] {
