@@ -56,9 +56,9 @@ impl Drop for LaterPlan {
 struct Later {
     setup: Arc<Setup>,
     question: Arc<Question>,
-    /// Bytes of a shard, over all calls so far.
+    /// Bytes of a buffer, over all calls so far.
     bytes: AtomicUsize,
-    /// Bytes of a shard after which the plan is made.
+    /// Bytes of a buffer after which the plan is made.
     after: usize,
     /// Whether a separate thread makes the plan.
     is_aside: bool,
@@ -87,6 +87,8 @@ impl QuestionAnswer {
         };
         let weight = AnswerWeight { operands, is_planned: false };
         let PlannedAfter::Bytes(after) = after else { return Ok((first.into(), weight)) };
+        // A shard may lie in several buffers.
+        let after = after / (setup.layout.cells.len() / setup.code.node_count()).max(1);
         let later = Later {
             setup: Arc::clone(setup),
             question: Arc::clone(question),
@@ -151,7 +153,7 @@ impl QuestionAnswer {
 }
 
 impl Later {
-    /// Counts a call over shards of `length` bytes. Returns the planned program, if the question
+    /// Counts a call over buffers of `length` bytes. Returns the planned program, if the question
     /// has been asked about enough bytes, the codec has room for the program, and it is ready.
     fn earned(&self, length: usize) -> Option<&Executable> {
         let before = self.bytes.fetch_add(length, Ordering::Relaxed);
@@ -255,6 +257,21 @@ mod tests {
             let later = answer.later.expect("a plan follows");
             assert!(after.contains(&later.after), "{spec}: {} {weight:?}", later.after);
         }
+    }
+
+    /// A shard in several buffers counts as a whole.
+    #[test]
+    fn lanes_count_as_shards() {
+        let code = Code::new(&"rdp:k=6".parse().unwrap()).unwrap();
+        let after = |layout| {
+            let setup = Setup::new(code.clone(), CodecOptions::default(), layout).unwrap();
+            let question = question(&code, &[0, 1]);
+            let (answer, _) = QuestionAnswer::new(&Arc::new(setup), &question).unwrap();
+            answer.later.expect("a plan follows").after
+        };
+        let lanes = code.node_cells(0).len() / code.lane_rows();
+        assert!(lanes > 1);
+        assert_eq!(after(BufferLayout::Lane), after(BufferLayout::Node) / lanes);
     }
 
     /// Runs an answer over shards of a length.
