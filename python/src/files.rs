@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use crate::code::CodeOrSpec;
 use crate::codec::number_of_threads;
 use crate::errors::{Result, each, refused, wrong_argument, wrong_type};
-use crate::results::{Shown, results};
+use crate::results::{ResultObject, results};
 use crate::signals::run;
 
 results!(VerifyReport, ShardReport, RepairReport);
@@ -168,7 +168,7 @@ pub struct VerifyReport {
     length: Option<u64>,
     status: &'static str,
     tolerable: usize,
-    shards: Vec<Shown<ShardReport>>,
+    shards: Vec<ResultObject<ShardReport>>,
     lost: Vec<(u64, u64)>,
     reason: Option<String>,
 }
@@ -190,7 +190,7 @@ pub fn verify_files(
     paths: Paths,
     deep: bool,
     threads: Option<usize>,
-) -> Result<Vec<Shown<VerifyReport>>> {
+) -> Result<Vec<ResultObject<VerifyReport>>> {
     let (paths, threads) = (paths.some()?, number_of_threads(threads)?);
     let verify = if deep { paritas_shards::verify_deep } else { paritas_shards::verify };
     let reports = run(py, |progress| -> Result<Vec<_>> {
@@ -210,12 +210,12 @@ pub fn verify_files(
 fn shown(
     object: &paritas_shards::Object,
     report: paritas_shards::VerifyReport,
-) -> Shown<VerifyReport> {
+) -> ResultObject<VerifyReport> {
     let shard = |shard: &paritas_shards::ShardReport| {
         let paths = shard.files.iter().map(|file| file.path.clone()).collect();
-        Shown(ShardReport { shard: shard.index, state: shard.state.name(), paths })
+        ResultObject(ShardReport { shard: shard.index, state: shard.state.name(), paths })
     };
-    Shown(VerifyReport {
+    ResultObject(VerifyReport {
         name: object.name().to_owned(),
         id: object.id().to_string(),
         code: object.code().spec().to_string(),
@@ -250,7 +250,7 @@ pub fn repair_files(
     to: Option<PathBuf>,
     sync: bool,
     threads: Option<usize>,
-) -> Result<Vec<Shown<RepairReport>>> {
+) -> Result<Vec<ResultObject<RepairReport>>> {
     let (paths, threads) = (paths.some()?, number_of_threads(threads)?);
     run(py, |progress| {
         let job = RepairJob::default().to(to).sync(sync).threads(threads);
@@ -258,7 +258,7 @@ pub fn repair_files(
         inventory.offer(&paths);
         let repair = |object: paritas_shards::Object| -> Result<_> {
             let report = paritas_shards::repair(&object, &job, progress)?;
-            Ok(Shown(RepairReport {
+            Ok(ResultObject(RepairReport {
                 name: object.name().to_owned(),
                 id: object.id().to_string(),
                 repaired: report.repaired.iter().map(|shard| shard.shard).collect(),

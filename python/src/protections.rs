@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use crate::codec::number_of_threads;
 use crate::errors::{Result, each};
 use crate::files::{Paths, Patterns, seconds};
-use crate::results::{Shown, results};
+use crate::results::{ResultObject, results};
 use crate::signals::run;
 
 results!(ProtectReport, UpdateReport, ProtectionInfo, ProtectionReport, FileFinding, RestoreReport);
@@ -48,7 +48,7 @@ pub fn protect(
     force: bool,
     sync: bool,
     threads: Option<usize>,
-) -> Result<Shown<ProtectReport>> {
+) -> Result<ResultObject<ProtectReport>> {
     let job = ProtectJob::new(paths.some()?)
         .redundancy(redundancy.parse()?)
         .parity_dirs(parity_dirs.map_or_else(|| Ok(Vec::new()), Paths::any)?)
@@ -60,7 +60,7 @@ pub fn protect(
     run(py, |progress| {
         let plan = paritas_protect::plan(&job)?;
         let report = paritas_protect::protect(&plan, progress)?;
-        Ok(Shown(ProtectReport {
+        Ok(ResultObject(ProtectReport {
             id: report.id.to_string(),
             files: report.files,
             bytes: report.bytes,
@@ -137,7 +137,7 @@ pub fn update(
     accept_removals: Patterns,
     sync: bool,
     threads: Option<usize>,
-) -> Result<Vec<Shown<UpdateReport>>> {
+) -> Result<Vec<ResultObject<UpdateReport>>> {
     let job = UpdateJob::default()
         .checksum(checksum)
         .accept_changes(accept_changes)
@@ -148,7 +148,7 @@ pub fn update(
     run(py, |progress| {
         let update = |protection: &Protection| -> Result<_> {
             let report = paritas_protect::update(protection, &job, progress)?;
-            Ok(Shown(UpdateReport::of(protection.id().to_string(), report)))
+            Ok(ResultObject(UpdateReport::of(protection.id().to_string(), report)))
         };
         each(&paritas_protect::find(&paths)?, update)
     })
@@ -172,9 +172,9 @@ pub struct ProtectionInfo {
 /// files, parity files, or directories with parity. Reads only catalogues. Raises NotFoundError if
 /// a path does not belong to a protection.
 #[pyfunction]
-pub fn info(py: Python<'_>, paths: Paths) -> Result<Vec<Shown<ProtectionInfo>>> {
+pub fn info(py: Python<'_>, paths: Paths) -> Result<Vec<ResultObject<ProtectionInfo>>> {
     let describe = |protection: &Protection| {
-        Shown(ProtectionInfo {
+        ResultObject(ProtectionInfo {
             id: protection.id().to_string(),
             label: protection.label(),
             root: protection.root().to_owned(),
@@ -198,7 +198,7 @@ pub struct ProtectionReport {
     status: &'static str,
     files: u64,
     intact_files: u64,
-    findings: Vec<Shown<FileFinding>>,
+    findings: Vec<ResultObject<FileFinding>>,
     parity: Vec<PathBuf>,
     new: Vec<PathBuf>,
 }
@@ -238,7 +238,7 @@ pub fn verify(
     paths: Paths,
     quick: bool,
     threads: Option<usize>,
-) -> Result<Vec<Shown<ProtectionReport>>> {
+) -> Result<Vec<ResultObject<ProtectionReport>>> {
     let options = VerifyOptions::default().quick(quick).threads(number_of_threads(threads)?);
     let paths = paths.some()?;
     let verified = run(py, |progress| -> Result<Vec<_>> {
@@ -254,10 +254,11 @@ pub fn verify(
 fn shown(
     protection: &Protection,
     report: paritas_protect::VerifyReport,
-) -> Shown<ProtectionReport> {
+) -> ResultObject<ProtectionReport> {
     let status = report.status.name();
-    let findings = report.findings.into_iter().map(|finding| Shown(FileFinding::from(finding)));
-    Shown(ProtectionReport {
+    let findings =
+        report.findings.into_iter().map(|finding| ResultObject(FileFinding::from(finding)));
+    ResultObject(ProtectionReport {
         id: protection.id().to_string(),
         root: protection.root().to_owned(),
         status,
@@ -300,7 +301,7 @@ pub fn repair(
     dry_run: bool,
     sync: bool,
     threads: Option<usize>,
-) -> Result<Vec<Shown<RestoreReport>>> {
+) -> Result<Vec<ResultObject<RestoreReport>>> {
     let job = RepairJob::default()
         .to(to)
         .restore_changed(restore_changed)
@@ -319,7 +320,7 @@ pub fn repair(
         if !dry_run {
             restored.iter().try_for_each(|(_, report)| expect_whole(report))?;
         }
-        Ok(restored.into_iter().map(RestoreReport::of).map(Shown).collect())
+        Ok(restored.into_iter().map(RestoreReport::of).map(ResultObject).collect())
     })
 }
 

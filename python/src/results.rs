@@ -12,9 +12,9 @@ pub trait ResultFields<'py>:
 }
 
 /// A result with these fields.
-pub struct Shown<T>(pub T);
+pub struct ResultObject<T>(pub T);
 
-impl<'py, T: ResultFields<'py>> IntoPyObject<'py> for Shown<T> {
+impl<'py, T: ResultFields<'py>> IntoPyObject<'py> for ResultObject<T> {
     type Target = PyAny;
     type Output = Bound<'py, PyAny>;
     type Error = PyErr;

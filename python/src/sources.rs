@@ -26,17 +26,17 @@ pub fn prepare(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
 }
 
 /// Begins to read an object. No `read` begins after the [`Reading`] is dropped.
-pub fn begin(object: &Bound<'_, PyAny>) -> Result<(Reader, Reading)> {
+pub fn begin(object: &Bound<'_, PyAny>) -> Result<(SourceReader, Reading)> {
     let ((wants, wanted), (gives, given)) = (channel(), channel());
-    let shared = Arc::new(Shared::default());
+    let shared = Arc::new(ReadingState::default());
     let feed = Feed { wanted: Mutex::new(wanted), gives, shared: Arc::clone(&shared) };
     prepare(object.py())?.call1((feed, object.getattr("read")?))?;
-    let reader = Reader { wants, given, left: Cursor::default(), is_at_end: false };
+    let reader = SourceReader { wants, given, left: Cursor::default(), is_at_end: false };
     Ok((reader, Reading(shared)))
 }
 
 /// The bytes of the object, for any thread.
-pub struct Reader {
+pub struct SourceReader {
     wants: Sender<usize>,
     given: Receiver<io::Result<Vec<u8>>>,
     /// The part of the last bytes that was not read yet.
@@ -44,7 +44,7 @@ pub struct Reader {
     is_at_end: bool,
 }
 
-impl Read for Reader {
+impl Read for SourceReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.left.position() == self.left.get_ref().len() as u64 && !self.is_at_end {
             // Where all was given beforehand, nobody takes this.
@@ -58,7 +58,7 @@ impl Read for Reader {
 }
 
 /// The caller's side: reading ends when it is dropped.
-pub struct Reading(Arc<Shared>);
+pub struct Reading(Arc<ReadingState>);
 
 impl Reading {
     /// Takes the exception that `read` raised.
@@ -74,7 +74,7 @@ impl Drop for Reading {
 }
 
 #[derive(Default)]
-struct Shared {
+struct ReadingState {
     is_over: AtomicBool,
     failure: Mutex<Option<PyErr>>,
 }
@@ -84,7 +84,7 @@ struct Shared {
 struct Feed {
     wanted: Mutex<Receiver<usize>>,
     gives: Sender<io::Result<Vec<u8>>>,
-    shared: Arc<Shared>,
+    shared: Arc<ReadingState>,
 }
 
 #[pymethods]

@@ -22,7 +22,7 @@ use crate::buffers::{NewBytes, Source};
 use crate::code::CodeOrSpec;
 use crate::errors::{Failure, Result, refused, text, wrong_argument, wrong_type};
 use crate::files::{open, seconds, timestamp};
-use crate::results::{Shown, results};
+use crate::results::{ResultObject, results};
 use crate::sources;
 
 /// A volume: objects, each cut into shards on several nodes.
@@ -238,7 +238,7 @@ impl Volume {
         source: &Bound<'_, PyAny>,
         notes: Option<BTreeMap<String, String>>,
         modified: Option<f64>,
-    ) -> Result<Shown<ObjectInfo>> {
+    ) -> Result<ResultObject<ObjectInfo>> {
         let mut options = PutOptions::default().noting(&notes.unwrap_or_default())?;
         let modified = modified.map(timestamp).transpose();
         options.attributes.modified = modified.map_err(|error| error.about("modified"))?;
@@ -269,7 +269,7 @@ impl Volume {
         name: Name,
         path: PathBuf,
         notes: Option<BTreeMap<String, String>>,
-    ) -> Result<Shown<ObjectInfo>> {
+    ) -> Result<ResultObject<ObjectInfo>> {
         let FileSource { stream, length, attributes } = py.detach(|| open(&path))?;
         let mut options = PutOptions::default().noting(&notes.unwrap_or_default())?;
         (options.attributes, options.length) = (attributes, length);
@@ -323,9 +323,9 @@ impl Volume {
     }
 
     /// Returns the known facts about an object.
-    fn stat(&self, py: Python<'_>, name: Name) -> Result<Shown<ObjectInfo>> {
+    fn stat(&self, py: Python<'_>, name: Name) -> Result<ResultObject<ObjectInfo>> {
         let object = self.run(py, self.volume()?.find(&name.0, GetOptions::default()))?;
-        Ok(Shown(ObjectInfo::of(&name.0, &object)))
+        Ok(ResultObject(ObjectInfo::of(&name.0, &object)))
     }
 
     /// Returns the names and lengths of all objects whose names begin with `prefix`, by name.
@@ -345,9 +345,9 @@ impl Volume {
     /// Looks for an object's shards on all nodes; with `deep`, reads every block of them. Damage
     /// does not raise an exception: the verdict says what was found.
     #[pyo3(signature = (name, *, deep = false))]
-    fn verify(&self, py: Python<'_>, name: Name, deep: bool) -> Result<Shown<Verdict>> {
+    fn verify(&self, py: Python<'_>, name: Name, deep: bool) -> Result<ResultObject<Verdict>> {
         let verdict = self.run(py, self.volume()?.verify(&name.0, deep))?;
-        Ok(Shown(Verdict {
+        Ok(ResultObject(Verdict {
             name: verdict.name.as_str().to_owned(),
             state: verdict.state.name(),
             stage: verdict.stage,
@@ -360,13 +360,18 @@ impl Volume {
 
     /// Makes an object whole again; with `deep`, reads every block of it first.
     #[pyo3(signature = (name, *, deep = false))]
-    fn repair(&self, py: Python<'_>, name: Name, deep: bool) -> Result<Shown<RepairedObject>> {
-        Ok(Shown(self.run(py, self.volume()?.repair(&name.0, deep))?.into()))
+    fn repair(
+        &self,
+        py: Python<'_>,
+        name: Name,
+        deep: bool,
+    ) -> Result<ResultObject<RepairedObject>> {
+        Ok(ResultObject(self.run(py, self.volume()?.repair(&name.0, deep))?.into()))
     }
 
     /// Adds the parity of the next stage to an object of a code with delayed parity.
-    fn promote(&self, py: Python<'_>, name: Name) -> Result<Shown<RepairedObject>> {
-        Ok(Shown(self.run(py, self.volume()?.promote(&name.0))?.into()))
+    fn promote(&self, py: Python<'_>, name: Name) -> Result<ResultObject<RepairedObject>> {
+        Ok(ResultObject(self.run(py, self.volume()?.promote(&name.0))?.into()))
     }
 
     /// Encodes an object anew if it does not have the code that the volume file names now. Returns
@@ -396,10 +401,10 @@ impl Volume {
 
     /// Returns the state of the nodes, and the numbers of objects that wait for repair or
     /// promotion, or are lost.
-    fn status(&self, py: Python<'_>) -> Result<Shown<VolumeStatus>> {
+    fn status(&self, py: Python<'_>) -> Result<ResultObject<VolumeStatus>> {
         let status = self.run(py, self.volume()?.status())?;
         let of_node = |node: &NodeStatus| (node.name.clone(), node.problem.clone());
-        Ok(Shown(VolumeStatus {
+        Ok(ResultObject(VolumeStatus {
             nodes: status.nodes.iter().map(of_node).collect(),
             tolerance: status.tolerance,
             lacking_for_puts: status.lacking_for_puts(),
@@ -487,11 +492,11 @@ impl Volume {
         Name(name): Name,
         source: impl Read + Send + 'static,
         options: PutOptions,
-    ) -> Result<Shown<ObjectInfo>> {
+    ) -> Result<ResultObject<ObjectInfo>> {
         let notes = options.notes.as_ref().map(|notes| notes()).unwrap_or_default();
         let modified = options.attributes.modified.map(seconds);
         let report = self.run(py, self.volume()?.put(&name, source, options))?;
-        Ok(Shown(ObjectInfo {
+        Ok(ResultObject(ObjectInfo {
             name: name.as_str().to_owned(),
             length: report.listed.length,
             digest: report.digest.to_string(),

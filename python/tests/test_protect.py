@@ -134,7 +134,7 @@ def root(large, tmp_path):
 
 @contextmanager
 def interrupted(firings):
-    """Interrupts the block when a signal has come so many times. The first one comes soon, and the others at intervals."""
+    """Sends signals while the block runs: soon, and then every 0.3 s. The last of `firings` raises KeyboardInterrupt in it."""
     fired = []
 
     def fire(*_):
