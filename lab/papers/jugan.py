@@ -126,6 +126,20 @@ def one_thread(records: Records) -> Iterable[Cell]:
         yield Cell(row, column, speeds[len(speeds) // 2], speeds[0], speeds[-1], doubt=doubt)
 
 
+def averages(records: Records) -> Iterable[Cell]:
+    """Speeds by numbers of threads and ways to divide the work, on average over all parities and widths, from the least to the greatest."""
+    groups: dict[tuple[str, str], list[float]] = {}
+    for name in SOURCES:
+        for cell in records[f"jugan-{name}"]:
+            run, _, split = cell.column.partition(": ")
+            packets = f", {cell.row.partition(', ')[2]}" if name == "cauchy" else ""
+            row = f"{name}{packets}, {run}"
+            groups.setdefault((row, "1 thread"), []).append(cell.speed / cell.value)
+            groups.setdefault((row, split), []).append(cell.speed)
+    for (row, column), speeds in groups.items():
+        yield Cell(row, column, sum(speeds) / len(speeds), min(speeds), max(speeds))
+
+
 def nodes(records: Records) -> Iterable[Cell]:
     """Division by nodes, beside what the nodes of the busiest thread allow."""
     for name in SOURCES:
@@ -226,6 +240,8 @@ EXPERIMENTS = [
                (0, 0), sources=BOTH[:1], derive=widths, about="An interval that reaches below 1 holds no difference."),
     Experiment("jugan", "one-thread", "One thread by M", Kind.TIMED, "GB/s of user data", (0, 0), sources=BOTH, derive=one_thread,
                about="The median of the medians that one thread reached beside each split, some seconds apart, from the least to the greatest."),
+    Experiment("jugan", "averages", "Average speeds for all tested parameters", Kind.TIMED, "GB/s of user data", (0, 0), sources=BOTH, derive=averages,
+               about="Averages over M = 1 to 8 and, for words, W = 8, 16, 32, with the least and the greatest. The poster's figure of this name is not in the text."),
     Experiment("jugan", "regret", "What tune finds, beside the best of all numbers of threads, splits and packets", Kind.TIMED,
                "times as fast; percent", (42, 900), points=automatic,
                about="The poster leaves it to future work to find the settings. paritas tune measures once for a machine; then these codes run "

@@ -87,8 +87,8 @@ pub struct Codec {
 impl Codec {
     /// Creates a codec for `k` shards of data and `m` shards of parity. Any `m` of these k + m
     /// shards may be lost. Its code is `K+M`: Cauchy Reed-Solomon with the fewest XORs known. If
-    /// `k` and `m` are at least 32 and k + m is at most 256, the code is `backblaze` instead, whose
-    /// transforms take fewer operations.
+    /// k·m is at least 300, m at least 2 and k + m at most 256, the code is `backblaze` instead,
+    /// which transforms compute faster.
     ///
     /// # Errors
     /// If `k` or `m` is 0, or if the code is too large ([`crate::ErrorKind::Parameters`]). The

@@ -6,13 +6,14 @@
 use std::ops::Range;
 use std::time::Duration;
 
-/// Smallest number of data nodes, and of parity nodes, for which `k+m` names a code that is
-/// computed by transforms. From this size on, transforms take fewer operations than packets, both
-/// to encode and to recover the largest number of lost nodes. A product counts as three operations
-/// here: it takes one instruction with GFNI, and six where half bytes are looked up. (Operations
-/// for each vector of a shard: 32+32 2,788 in packets and 2,649 by transforms; 64+64 12,617 and
-/// 6,148; 24+24 1,634 and 2,340; 128+16 6,167 and 11,033.)
-pub(crate) const WIDE: usize = 32;
+/// Smallest number k·m of coefficients for which `k+m` names a code of words that transforms
+/// compute. Programs of packets for so many coefficients have two thousand instructions and more,
+/// which the processor's cache of decoded instructions does not hold. (Encoding and recovering m
+/// losses, as multiples of the speed in packets; AVX2 on Zen 3, in cache, and from memory in
+/// parentheses: 30+8 0.7 and 0.6 (1.0 and 1.3), 30+10 1.3 and 0.9 (1.6 and 1.3), 24+24 2.2 and 0.9,
+/// 31+31 3.4 and 0.6, 64+31 4.3 and 3.1, 100+20 4.2 and 3.5. With GFNI, a product of words takes
+/// one instruction instead of six.)
+pub(crate) const WIDE: usize = 300;
 
 /// Largest number of steps for trying which losses a user's matrix survives, when its code is made:
 /// about a tenth of a second. A step looks at one cell or adds one 64-bit word. For 16+4 with w = 8

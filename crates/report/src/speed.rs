@@ -36,7 +36,7 @@ pub struct BenchLine {
     pub roofline_fraction_low: f64,
     /// The upper end of the 95 % confidence interval of roofline_fraction.
     pub roofline_fraction_high: f64,
-    /// The number of seconds of the first run, which plans and compiles if shards are large.
+    /// The number of seconds of the first run, which plans and compiles.
     pub first_seconds: f64,
     /// The blocks of an LT code.
     #[serde(flatten)]

@@ -10,7 +10,7 @@ use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::object::layout::ObjectLayout;
 
 use crate::flaw::Flaw;
-use crate::marks::{Mark, NodeTrouble, foreign};
+use crate::marks::{Mark, NodeTrouble, foreign, is_blank, unmarked};
 use crate::names::{ObjectName, READY};
 use crate::node::{Limited, Node};
 use crate::placement::{Member, Members};
@@ -94,12 +94,11 @@ impl Cluster {
         let storage = self.node(node);
         let checked = match storage.read(READY, None).await {
             Ok(found) if *found == *self.mark_of(node).as_bytes() => Ok(()),
+            Ok(found) if is_blank(&found) => Err(unmarked(storage, "its file `ready` is damaged")),
             Ok(found) => Err(foreign(storage, &self.setup.id, &found)),
-            Err(error) if error.kind() == ErrorKind::NotFound => Err(Error::new(
-                ErrorKind::NotFound,
-                "the node does not bear the volume's mark: it is empty or another place",
-            )
-            .at_node(storage.name())),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                Err(unmarked(storage, "it is empty or another place"))
+            }
             Err(error) => Err(error),
         };
         self.marks[node.0].note(&checked);

@@ -105,6 +105,17 @@ impl Drop for Look<'_> {
     }
 }
 
+/// Whether the file of a mark has no content, as a crash of a machine can leave it.
+pub(crate) fn is_blank(mark: &[u8]) -> bool {
+    mark.iter().all(|byte| *byte == 0 || byte.is_ascii_whitespace())
+}
+
+/// Returns the error for a node without a mark.
+pub(crate) fn unmarked(storage: &Arc<dyn Node>, why: &str) -> Error {
+    let message = format!("the node does not bear the volume's mark: {why}");
+    Error::new(ErrorKind::NotFound, message).at_node(storage.name())
+}
+
 /// Returns the error for a node that bears a foreign mark; `id` is the id of the volume.
 pub(crate) fn foreign(storage: &Arc<dyn Node>, id: &str, mark: &[u8]) -> Error {
     let mark = String::from_utf8_lossy(mark);

@@ -135,10 +135,8 @@ impl<'a> ClusterNode<'a> {
         self.storage().list(MANIFESTS).next().await.transpose().map(drop)
     }
 
-    /// Checks that the node bears the mark of the volume and lists manifests and, unless it is
-    /// drained, that it takes files.
-    pub async fn expect_usable(self) -> Result<()> {
-        self.expect_readable().await?;
+    /// Checks that the node takes files, unless it is drained.
+    pub async fn expect_writable(self) -> Result<()> {
         match self.cluster.quorum.counts(self.node) {
             true => self.clock().await.map(drop),
             false => Ok(()),

@@ -138,8 +138,10 @@ impl FillJob<'_> {
     async fn expect_new(&self) -> Result<()> {
         let storage = self.cluster.node(self.node);
         let folders = [MANIFESTS, OBJECTS, OBJECTS_2, OWED, LOST, BACKLOG, RUNNING];
-        let is_ours =
-            |path: &str| path == SCRUB || folders.iter().any(|folder| path.starts_with(folder));
+        // A mark that is there is blank.
+        let is_ours = |path: &str| {
+            [SCRUB, READY].contains(&path) || folders.iter().any(|folder| path.starts_with(folder))
+        };
         let mut entries = storage.list("");
         let mut probes = Vec::new();
         while let Some(entry) = entries.next().await {

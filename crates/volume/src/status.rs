@@ -40,6 +40,11 @@ impl VolumeStatus {
         self.nodes.iter().filter(|node| node.problem.is_some()).count()
     }
 
+    /// Returns the number of nodes that cannot be read now.
+    pub fn unreadable(&self) -> usize {
+        self.nodes.iter().filter(|node| !node.is_readable).count()
+    }
+
     /// Returns how many more nodes that are not drained must become usable before puts and removals
     /// can succeed. Readers may need fewer nodes: if any two of three nodes may be lost, one is
     /// enough to read, and all three are needed to write.
@@ -61,6 +66,8 @@ pub struct NodeStatus {
     pub is_drained: bool,
     /// Why the node cannot be used now, or `None` if it can.
     pub problem: Option<String>,
+    /// Whether it can be read now. A full node can, although it takes no files.
+    pub is_readable: bool,
     /// How long it took to look at the node: to read its mark, to begin a listing and, unless it is
     /// drained, to write and remove a small file.
     pub answered_in: Duration,
@@ -71,7 +78,11 @@ pub struct NodeStatus {
 impl NodeStatus {
     async fn of(node: ClusterNode<'_>) -> Self {
         let begun = Instant::now();
-        let check = node.expect_usable().await;
+        let mut check = node.expect_readable().await;
+        let is_readable = check.is_ok();
+        if is_readable {
+            check = node.expect_writable().await;
+        }
         let answered_in = begun.elapsed();
         let member = &node.cluster.members.as_slice()[node.node.0];
         Self {
@@ -83,6 +94,7 @@ impl NodeStatus {
                 Err(_) => None,
             },
             problem: check.err().map(|error| error.message().to_owned()),
+            is_readable,
             answered_in,
         }
     }

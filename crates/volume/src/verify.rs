@@ -380,7 +380,13 @@ impl VersionLook<'_> {
         Ok(match found.is_solvable {
             true if is_all_there && is_settled && self.log.flaws.is_empty() => State::Intact,
             true => State::Repairable,
-            false if manifests.answered < cluster.quorum.nodes() => State::Unknown,
+            // A node that does not answer may have what is missing.
+            false if manifests.answered < cluster.quorum.nodes() => {
+                match self.log.damaged.is_empty() {
+                    true => State::Unknown,
+                    false => self.state_by_blocks().await?.min(State::Unknown),
+                }
+            }
             false => self.state_by_blocks().await?,
         })
     }

@@ -57,7 +57,7 @@ def gains() -> str:
     lazy = [over(cell, greedy[place]) for place, cell in of_table("4").items()]
     held = [compare(cell, bound) is Verdict.HOLDS for cells, bound in ((loops, 0), (vectors, 0), (good, 1), ([small], 1), (lazy, 1)) for cell in cells]
     return (f"**Gains over the older way of running**: data-first loops {span(loops, ' %')} (print 21 to 47), vectors of 256 bits {span(vectors, ' %')} (print 70), the good Cauchy matrix "
-            f"{span(good)} times, the smallest w {span([small])} times, lazy decoding {span(lazy)} times (print 2.8). {sum(held)} of these {len(held)} ratios are above 1 with 95 % confidence.")  # fmt: skip
+            f"{span(good)} times, the smallest w {span([small])} times, lazy decoding {span(lazy)} times (print 2.5 to 3.0). {sum(held)} of these {len(held)} ratios are above 1 with 95 % confidence.")  # fmt: skip
 
 
 def families(shape: str, way: str) -> dict[str, Cell]:

@@ -209,13 +209,22 @@ def proposed_with_fixed_packets(records: Records) -> Finding:
     return Finding(together(verdicts), f"times as fast: {here}; {100 * (mean(ratio.value for ratio in ratios) - 1):.0f} % faster on average")
 
 
+def verdicts_in_print(ours: str, theirs: str, decide: Decide) -> list[Verdict]:
+    """What the printed table 4.4 says, encoding."""
+    figures = printed("zhou-table-4.4")
+    rows = dict.fromkeys(row for row, _ in figures if row.endswith(" enc"))
+    ratios = [float(figures[row, ours]) / float(figures[row, theirs]) for row in rows]
+    return [decide(Cell("", "", ratio, ratio, ratio)) for ratio in ratios]
+
+
 def delayed(ours: str, theirs: str, decide: Decide, words: str) -> Callable[[Records], Finding]:
     """Table 4.4, encoding: one code beside another."""
 
     def judge(records: Records) -> Finding:
         cells = [cell for cell in records["delayed"] if cell.row.endswith(" enc")]
         verdicts, here = judged(rows_of(cells, ours, theirs), decide, words, "times as fast:")
-        return Finding(together(verdicts), here)
+        print_says = tally(verdicts_in_print(ours, theirs, decide))
+        return Finding(together(verdicts), f"{here}; in print: {print_says}")
 
     return judge
 

@@ -48,8 +48,8 @@ pub struct Encode {
     pub file: PathBuf,
     /// The code: K+M, FAMILY:KEY=VALUE,… or matrix:FILE.
     ///
-    /// K+M is a code of the family cauchy, or of backblaze if both numbers are at least 32 and
-    /// together at most 256. `paritas codes` lists the families.
+    /// K+M is a code of the family cauchy, or of backblaze if K times M is at least 300, M at least
+    /// 2 and K plus M at most 256. `paritas codes` lists the families.
     #[arg(long, default_value = DEFAULT_CODE, value_name = "SPEC", value_parser = code_name())]
     pub code: Spec,
     /// The folder for all shards; created if it does not exist.

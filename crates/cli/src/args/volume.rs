@@ -117,8 +117,8 @@ pub struct Init {
     pub volume: PathBuf,
     /// The code: K+M, FAMILY:KEY=VALUE,… or matrix:FILE.
     ///
-    /// K+M is a code of the family cauchy, or of backblaze if both numbers are at least 32 and
-    /// together at most 256. `paritas codes` lists the families.
+    /// K+M is a code of the family cauchy, or of backblaze if K times M is at least 300, M at least
+    /// 2 and K plus M at most 256. `paritas codes` lists the families.
     #[arg(long, value_name = "SPEC", requires = "node", value_parser = code_name())]
     pub code: Option<Spec>,
     /// A node, with its name [default: node1, node2, …]; give one for each.

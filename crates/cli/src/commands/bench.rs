@@ -146,7 +146,7 @@ trait Subject {
     /// Returns the number of shards or blocks that the user's data would fill.
     fn data_shards(&self) -> usize;
 
-    /// Returns the seconds of the first run, which plans and compiles if shards are large.
+    /// Returns the seconds of the first run, which plans and compiles.
     fn first_seconds(&self) -> f64;
 }
 
@@ -351,7 +351,7 @@ fn options(code: &Code, args: &Bench) -> Result<CodecOptions, Failure> {
     let objective = args.cost.objective(machine, weight);
     let plan = tuned.plan.pass(pass).objective(objective).order(args.order.order(machine));
     let options = tuned.packet(args.packet).threads(args.threads).bytes_a_thread(bytes_a_thread);
-    Ok(options.split(split).plan(plan))
+    Ok(options.split(split).plan(plan).direct(false))
 }
 
 impl Subject for Workload {

@@ -259,6 +259,20 @@ mod tests {
         }
     }
 
+    /// Without direct answers, first calls plan, but for losses that a transform recovers.
+    #[test]
+    fn first_calls_may_plan() {
+        for (spec, lost, is_planned) in
+            [("4+2", vec![0, 1], true), ("64+64", (0..64).collect(), false)]
+        {
+            let setup = setup(spec, CodecOptions::default().direct(false));
+            let question = question(&setup.code, &lost);
+            let (answer, weight) = QuestionAnswer::new(&setup, &question).unwrap();
+            assert!(answer.later.is_none(), "{spec}");
+            assert_eq!(weight.is_planned, is_planned, "{spec}");
+        }
+    }
+
     /// A shard in several buffers counts as a whole.
     #[test]
     fn lanes_count_as_shards() {

@@ -48,6 +48,10 @@ pub struct CodecOptions {
     pub prefetch: bool,
     /// Which passes the planner uses.
     pub plan: PlanOptions,
+    /// Whether the first calls of a question are answered directly, and it is planned and compiled
+    /// once it has been asked about enough bytes. Otherwise its first call does that. Losses that a
+    /// transform recovers are never planned.
+    pub direct: bool,
 }
 
 /// Defines setters, each of which sets one field of the options.
@@ -77,6 +81,8 @@ setters! {
     prefetch: bool,
     /// Plans schedules as `plan` says.
     plan: PlanOptions,
+    /// Answers first calls directly, or plans and compiles in them.
+    direct: bool,
 }
 
 impl CodecOptions {
@@ -103,6 +109,7 @@ impl Default for CodecOptions {
             stores: Stores::default(),
             prefetch: true,
             plan: PlanOptions::default(),
+            direct: true,
         }
     }
 }

@@ -85,6 +85,7 @@ impl Setup {
             }
             None => Serving::packets(options.kernel, kernel, options.prefetch),
         };
+        let serving = if options.direct { serving } else { serving.at_once() };
         Ok(Self {
             code,
             options,
@@ -131,6 +132,9 @@ impl Setup {
         let Some(solver) = solver else { return Ok(None) };
         let Some(sums) = solver.solve(code, layout, have, want) else { return Ok(None) };
         let (operands, planned) = (sums.terms.operands(), sums.planned);
+        if !self.options.direct && planned != PlannedAfter::Never {
+            return Ok(None);
+        }
         let sample = || solver.sample(code, layout);
         let executable = direct::prepare(sums, runner, &layout.rows, layout.packet, sample)?;
         Ok(Some((executable, operands, planned)))

@@ -30,8 +30,7 @@ pub const MAX_SPEC_BYTES: usize = 64 * 1024;
 /// The family that `k+m` stands for.
 const DEFAULT_FAMILY: &str = "cauchy";
 
-/// The family that `k+m` stands for if both numbers are at least [`WIDE`]: its codes are
-/// transforms.
+/// The family that `k+m` stands for if k·m is at least [`WIDE`]: transforms compute its codes.
 const WIDE_FAMILY: &str = "backblaze";
 
 /// Largest number of nodes of a code of [`WIDE_FAMILY`].
@@ -149,7 +148,11 @@ impl FromStr for Spec {
 /// would not change how it is read.
 fn default_family(k: &str, m: &str) -> &'static str {
     match (k.parse::<usize>(), m.parse::<usize>()) {
-        (Ok(k), Ok(m)) if k.min(m) >= WIDE && k.saturating_add(m) <= MOST_WIDE_NODES => WIDE_FAMILY,
+        (Ok(k), Ok(m))
+            if m > 1 && k.saturating_mul(m) >= WIDE && k.saturating_add(m) <= MOST_WIDE_NODES =>
+        {
+            WIDE_FAMILY
+        }
         _ => DEFAULT_FAMILY,
     }
 }
@@ -214,8 +217,12 @@ mod tests {
         for (text, family) in [
             ("32+32", "backblaze"),
             ("224+32", "backblaze"),
-            ("32+31", "cauchy"),
-            ("31+32", "cauchy"),
+            ("30+10", "backblaze"),
+            ("10+30", "backblaze"),
+            ("30+9", "cauchy"),
+            ("150+2", "backblaze"),
+            ("149+2", "cauchy"),
+            ("255+1", "cauchy"),
             ("225+32", "cauchy"),
             ("99999999999999999999+32", "cauchy"),
         ] {

@@ -7,7 +7,7 @@
 use crate::common::code;
 use paritas::code::{CellSet, Role};
 use paritas::research::{Account, Call, Cut, Pass, Plan, PlanOptions};
-use paritas::{Code, Codec, CodecOptions, Kernel, NodeId};
+use paritas::{Code, Codec, CodecOptions, Kernel, NodeId, Spec};
 
 /// Most steps that may be drawn from the budget, whatever the code.
 const MOST: u64 = 1 << 27;
@@ -131,5 +131,27 @@ fn very_wide_codes_stay_whole() {
         let call = Call { bytes: 1 << 16, align: 64, kernel };
         let parts = codec.explain(&have, &want, &call).unwrap().parts.len();
         assert_eq!(parts == 1, is_whole, "{spec}: {parts} parts");
+    }
+}
+
+/// `k+m` is a code in packets while its program has at most about 2,500 instructions, which the
+/// caches of decoded instructions hold.
+#[test]
+fn the_default_changes_where_programs_of_packets_grow_long() {
+    let kernel = Some(Kernel::JitAvx2);
+    let instructions = |k: usize, m: usize| {
+        let codec: Codec = format!("cauchy:k={k},m={m}").parse().unwrap();
+        let (have, want) = (codec.code().stored(Role::Data), codec.code().stored(Role::Parity));
+        let call = Call { bytes: 1 << 16, align: 64, kernel };
+        let parts = codec.explain(&have, &want, &call).unwrap().parts;
+        parts.iter().map(|part| part.instructions.unwrap().count).sum::<usize>()
+    };
+    for (k, m) in [(49, 6), (37, 8), (29, 10), (19, 15), (17, 17), (9, 33)] {
+        assert_eq!(format!("{k}+{m}").parse::<Spec>().unwrap().family(), "cauchy");
+        assert!(instructions(k, m) < 2_700, "{k}+{m}");
+    }
+    for (k, m) in [(100, 3), (60, 5), (43, 7), (30, 10), (20, 15), (18, 18), (10, 30)] {
+        assert_eq!(format!("{k}+{m}").parse::<Spec>().unwrap().family(), "backblaze");
+        assert!(instructions(k, m) > 2_400, "{k}+{m}");
     }
 }

@@ -89,6 +89,51 @@ async fn a_silent_node_makes_no_object_lost() {
     assert_eq!(volume.status().await.unwrap().lost.objects, 0);
 }
 
+/// Damaged blocks of some shards and whole ones of others may suffice, whether all nodes answer or
+/// not.
+#[tokio::test]
+async fn blocks_at_hand_may_suffice_without_a_silent_node() {
+    let disks = Disks::new(4);
+    let volume = disks.volume("2+2").await;
+    let bytes = content(1_600_000);
+    put(&volume, "object", &bytes).await;
+    let parts: Vec<_> = disks.files("objects").into_iter().collect();
+    for (part, place) in parts.iter().zip([5_000, 400_000, 600_000]) {
+        let mut shard = std::fs::read(part).unwrap();
+        shard[place] ^= 1;
+        std::fs::write(part, shard).unwrap();
+    }
+    let silent = (0..4).find(|&disk| parts[3].starts_with(disks.path(disk))).unwrap();
+    std::fs::rename(disks.path(silent), disks.path(silent).with_extension("away")).unwrap();
+    let state = async || volume.verify(&name("object"), true).await.unwrap().state;
+    assert_eq!(state().await, State::Repairable);
+    for part in &parts[..2] {
+        std::fs::remove_file(part).unwrap();
+    }
+    assert_eq!(state().await, State::Unknown);
+}
+
+/// A crash of a machine can leave the mark of a node without content.
+#[tokio::test]
+async fn a_node_with_a_blank_mark_is_replaced_in_place() {
+    let disks = Disks::new(4);
+    let volume = disks.volume("2+1").await;
+    let bytes = content(90_000);
+    put(&volume, "object", &bytes).await;
+    for blank in ["", "\0\0\0\0"] {
+        std::fs::write(disks.path(1).join("ready"), blank).unwrap();
+        let volume = disks.open("2+1");
+        let status = volume.status().await.unwrap();
+        let problem = status.nodes[1].problem.as_deref().unwrap();
+        assert!(problem.contains("its file `ready` is damaged"), "{problem}");
+        assert_eq!((status.unreadable(), status.useless()), (1, 1));
+        volume.fill("disk1").await.unwrap();
+        assert_eq!(disks.open("2+1").status().await.unwrap().useless(), 0);
+    }
+    assert!(get(&volume, "object").await.unwrap() == bytes);
+    assert_eq!(volume.verify(&name("object"), true).await.unwrap().state, State::Intact);
+}
+
 /// What one repair has moved from where the other one has found it is not lost.
 #[tokio::test(flavor = "multi_thread")]
 async fn two_repairs_at_once_lose_nothing() {

@@ -229,12 +229,14 @@ fn node_text(node: &NodeStatus) -> String {
 
 fn status_text(volume: &Volume, status: &VolumeStatus) -> String {
     let nodes: String = status.nodes.iter().map(node_text).collect();
-    let now = match status.useless() {
-        0 => String::new(),
-        useless if useless > status.tolerance => {
+    let now = match (status.useless(), status.unreadable()) {
+        (0, _) => String::new(),
+        (_, unreadable) if unreadable > status.tolerance => {
             "; now too few can be used: --allow-stale reads what is left".to_owned()
         }
-        useless => format!("; now {}", report::more_may_be_lost(status.tolerance - useless)),
+        (_, unreadable) => {
+            format!("; now {}", report::more_may_be_lost(status.tolerance - unreadable))
+        }
     };
     let puts = match status.lacking_for_puts() {
         0 => String::new(),
@@ -242,7 +244,10 @@ fn status_text(volume: &Volume, status: &VolumeStatus) -> String {
     };
     let lost = match status.lost.objects {
         0 => String::new(),
-        _ => format!("\nlost when last repaired: {}", report::waiting_text(&status.lost)),
+        _ => format!(
+            "\nlost when last repaired (repair --deep looks again): {}",
+            report::waiting_text(&status.lost)
+        ),
     };
     format!(
         "{}, {}{now}{puts}{nodes}{lost}\nknown to be owed (verify looks): {}\nbacklog: {}\nscrub: {}",

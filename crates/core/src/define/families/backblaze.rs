@@ -22,7 +22,7 @@ use crate::error::Result;
 
 pub(super) const FAMILY: Family = Family {
     name: "backblaze",
-    summary: "the bytes of Backblaze, klauspost/reedsolomon and MinIO; the default where k >= 32, m >= 32 and k + m <= 256",
+    summary: "the bytes of Backblaze, klauspost/reedsolomon and MinIO; the default where k·m >= 300, m >= 2 and k + m <= 256",
     limits: "k >= 1, m >= 1, k + m <= 256; words of 8 bits",
     example: "backblaze:k=10,m=4",
     define: |spec| words::read(spec).and_then(|(k, m)| build(k, m)),
