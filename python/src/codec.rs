@@ -113,10 +113,12 @@ impl Codec {
     /// Computes all parity shards from all data shards, both in node order. `data` and `parity` are
     /// lists of buffers, or arrays with one row for each shard. Without `parity`, returns new
     /// memory: an array if `data` is an array, else a list of `bytearray`. In a code with delayed
-    /// parity, these are the shards of the first stage.
+    /// parity, these are the shards of the first stage, and `reconstruct` computes the others as if
+    /// they were lost.
     ///
-    /// Raises ParameterError if the number of shards or a length is wrong, or if nodes hold both
-    /// data and parity, as in X-Code: use `encode_nodes` for such codes.
+    /// Raises ParameterError if the number of shards or a length is wrong, if nodes hold both data
+    /// and parity, as in X-Code (use `encode_nodes` for such codes), or if shards have rows of
+    /// several stages (`interleave=all`).
     #[pyo3(signature = (data, parity = None))]
     fn encode<'py>(
         &self,
@@ -124,6 +126,7 @@ impl Codec {
         data: &Bound<'py, PyAny>,
         parity: Option<Bound<'py, PyAny>>,
     ) -> Result<Bound<'py, PyAny>> {
+        self.codec.code().expect_encoded_whole()?;
         let sources = Shards::of(data, "data")?;
         let parity = match parity {
             Some(parity) => parity,
@@ -143,8 +146,9 @@ impl Codec {
     /// Computes the parity of a code whose nodes hold both data and parity, in place. `nodes` are
     /// the shards of all nodes; their parity rows are overwritten. In a shard of r rows, row i
     /// begins at byte i · length / r. Raises ParameterError if the number of shards or a length is
-    /// wrong.
+    /// wrong, or if shards have rows of several stages (`interleave=all`).
     fn encode_nodes(&self, py: Python<'_>, nodes: &Bound<'_, PyAny>) -> Result<()> {
+        self.codec.code().expect_encoded_whole()?;
         Shards::with(&Shards::none(), &Shards::of(nodes, "nodes")?, |_, nodes| {
             let encoded = py.detach(|| self.codec.encode_nodes(nodes));
             encoded.map_err(|error| {

@@ -214,6 +214,10 @@ def test_shards_that_are_not_needed_must_have_the_right_length_too():
             lambda c, s: paritas.Codec("xcode:n=5").encode_nodes([*(bytearray(5) for _ in range(4)), bytearray(10)]),
             r"^nodes\[4\] must have 5 bytes",
         ),
+        (
+            lambda c, s: paritas.Codec("dpg:k=6,m=2,m2=4,interleave=all").encode_nodes([bytearray(240) for _ in range(10)]),
+            "encoding leaves rows of node 0 to a later stage",
+        ),
         (lambda c, s: paritas.Code.from_matrix(["11"], k=2, m=1), "bits must be 0 or 1; got '1'"),
         (lambda c, s: paritas.Codec("\udc80"), r"a spec must be text in UTF-8; got '\\udc80'"),
     ],

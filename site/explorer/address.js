@@ -9,7 +9,8 @@ export function readAddress(hash) {
 /** Returns the address of a state. */
 export function addressOf({ code, lost, stage, dataOnly, fewestReads, beside }) {
   const parts = [["code", code], ["lost", lost.join(",")], stage && ["stage", stage], dataOnly && ["data", "1"], fewestReads && ["fewest", "1"], ["beside", beside]];
-  const text = new URLSearchParams(parts.filter(Boolean)).toString();
+  // A blank is a plus in a form, and a plus would be read as a part of a code.
+  const text = new URLSearchParams(parts.filter(Boolean)).toString().replaceAll("+", "%20");
   return `#${text.replaceAll("%3A", ":").replaceAll("%3D", "=").replaceAll("%2C", ",").replaceAll("%2B", "+")}`;
 }
 

@@ -531,6 +531,7 @@ async function start() {
   try {
     families = await library.ask("families");
   } catch (error) {
+    element("verdict").textContent = "The library could not be loaded.";
     return refuse("code", error.message);
   }
   element("family").replaceChildren(...families.map(({ name }) => new Option(name, name)));

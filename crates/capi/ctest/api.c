@@ -268,6 +268,10 @@ static void objects(void) {
     codec = codec_of("xcode:n=5");
     CHECK(paritas_object_encode(codec, NULL, 0, NULL) == PARITAS_ARGUMENTS);
     paritas_codec_free(codec);
+    codec = codec_of("dpg:k=6,m=2,m2=4,interleave=all");
+    CHECK(paritas_encode_shards(codec, NULL, 0) == PARITAS_ARGUMENTS);
+    CHECK(strstr(paritas_last_message(), "to a later stage") != NULL);
+    paritas_codec_free(codec);
 }
 
 /* A schedule, run by hand on one bit a cell, computes what the bit matrix says. */

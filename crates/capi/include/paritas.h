@@ -56,6 +56,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+/* The version that this header is of; paritas_version() is that of the library. */
+#define PARITAS_VERSION_MAJOR 0
+#define PARITAS_VERSION_MINOR 1
+#define PARITAS_VERSION_PATCH 0
 
 /**
  * The outcome of a call. The numbers are the exit codes of the command `paritas`.
@@ -463,7 +467,9 @@ size_t paritas_codec_shard_len(const paritas_codec *codec, size_t shard, size_t 
 /**
  * Computes all parity shards from all data shards. `data` are k pointers and `parity` m; data
  * shards have `bytes` bytes. In a code of several stages (dpg), computes the parity of the first
- * stage; `data` and `parity` are then the shards of that stage.
+ * stage; `data` and `parity` are then the shards of that stage, and paritas_reconstruct() computes
+ * the others as if they were lost. Codes whose shards have rows of several stages
+ * (`interleave=all`) are refused.
  */
 paritas_status paritas_encode(const paritas_codec *codec,
                               const uint8_t *const *data,
@@ -472,7 +478,8 @@ paritas_status paritas_encode(const paritas_codec *codec,
 
 /**
  * Computes the parity in shards that hold both data and parity (xcode). `shards` are pointers to
- * all shards, whose rows of parity are overwritten.
+ * all shards, whose rows of parity are overwritten. Codes whose shards have rows of several stages
+ * (`interleave=all`) are refused.
  */
 paritas_status paritas_encode_shards(const paritas_codec *codec,
                                      uint8_t *const *shards,
@@ -492,7 +499,8 @@ paritas_status paritas_reconstruct(const paritas_codec *codec,
  * Recomputes all parity from the data and compares it. `shards` are k + m pointers. Returns
  * PARITAS_CHECK_FAILED if parity differs from what the data gives; paritas_last_message() then
  * tells which shards. It cannot tell which shard is wrong: if all parity differs, the fault may
- * lie in the data.
+ * lie in the data. Parity of later stages is compared as well, so paritas_reconstruct() must have
+ * computed it.
  */
 paritas_status paritas_verify(const paritas_codec *codec,
                               const uint8_t *const *shards,
@@ -500,7 +508,7 @@ paritas_status paritas_verify(const paritas_codec *codec,
 
 /**
  * Updates parity in place after data shard `shard` changed from `old_data` to `new_data`. `parity`
- * are the m parity shards.
+ * are the m parity shards, of all stages: in a code of several, more than paritas_encode() makes.
  */
 paritas_status paritas_update(const paritas_codec *codec,
                               size_t shard,

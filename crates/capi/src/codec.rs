@@ -324,7 +324,9 @@ pub unsafe extern "C" fn paritas_codec_shard_len(
 
 /// Computes all parity shards from all data shards. `data` are k pointers and `parity` m; data
 /// shards have `bytes` bytes. In a code of several stages (dpg), computes the parity of the first
-/// stage; `data` and `parity` are then the shards of that stage.
+/// stage; `data` and `parity` are then the shards of that stage, and paritas_reconstruct() computes
+/// the others as if they were lost. Codes whose shards have rows of several stages
+/// (`interleave=all`) are refused.
 ///
 /// # Safety
 /// The pointers are null or as this describes.
@@ -338,6 +340,7 @@ pub unsafe extern "C" fn paritas_encode(
     guard(|| {
         // SAFETY: as the caller promises.
         let codec = unsafe { handle::open(codec) }?;
+        codec.codec.code().expect_encoded_whole()?;
         let (sources, targets) = (codec.standing(true), codec.standing(false));
         // SAFETY: as the caller promises.
         let data = unsafe { memory::values(data, sources.len(), "data") }?;
@@ -353,7 +356,8 @@ pub unsafe extern "C" fn paritas_encode(
 }
 
 /// Computes the parity in shards that hold both data and parity (xcode). `shards` are pointers to
-/// all shards, whose rows of parity are overwritten.
+/// all shards, whose rows of parity are overwritten. Codes whose shards have rows of several stages
+/// (`interleave=all`) are refused.
 ///
 /// # Safety
 /// The pointers are null or as this describes.
@@ -366,6 +370,7 @@ pub unsafe extern "C" fn paritas_encode_shards(
     guard(|| {
         // SAFETY: as the caller promises.
         let codec = unsafe { handle::open(codec) }?;
+        codec.codec.code().expect_encoded_whole()?;
         let nodes: Vec<usize> =
             codec.codec.code().nodes_at(1).into_iter().map(NodeId::index).collect();
         // SAFETY: as the caller promises.
@@ -418,7 +423,8 @@ pub unsafe extern "C" fn paritas_reconstruct(
 /// Recomputes all parity from the data and compares it. `shards` are k + m pointers. Returns
 /// PARITAS_CHECK_FAILED if parity differs from what the data gives; paritas_last_message() then
 /// tells which shards. It cannot tell which shard is wrong: if all parity differs, the fault may
-/// lie in the data.
+/// lie in the data. Parity of later stages is compared as well, so paritas_reconstruct() must have
+/// computed it.
 ///
 /// # Safety
 /// The pointers are null or as this describes.
@@ -455,7 +461,7 @@ pub(crate) fn ids(nodes: &[usize]) -> Vec<NodeId> {
 }
 
 /// Updates parity in place after data shard `shard` changed from `old_data` to `new_data`. `parity`
-/// are the m parity shards.
+/// are the m parity shards, of all stages: in a code of several, more than paritas_encode() makes.
 ///
 /// # Safety
 /// The pointers are null or as this describes.

@@ -25,6 +25,7 @@ pub unsafe extern "C" fn paritas_object_encode(
     guard(|| {
         // SAFETY: as the caller promises.
         let codec = unsafe { handle::open(codec) }?;
+        codec.codec.code().expect_encoded_whole()?;
         let (data, parity) = (codec.standing(true), codec.standing(false));
         let count = data.len() + parity.len();
         // SAFETY: as the caller promises.

@@ -19,6 +19,20 @@ fn the_header_is_up_to_date() {
     assert!(kept == text, "include/paritas.h is out of date; write it by `{hint}`");
 }
 
+#[test]
+fn the_header_states_the_version() {
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("include/paritas.h");
+    let header = std::fs::read_to_string(kept).unwrap();
+    for (part, number) in [
+        ("MAJOR", env!("CARGO_PKG_VERSION_MAJOR")),
+        ("MINOR", env!("CARGO_PKG_VERSION_MINOR")),
+        ("PATCH", env!("CARGO_PKG_VERSION_PATCH")),
+    ] {
+        let line = format!("#define PARITAS_VERSION_{part} {number}\n");
+        assert!(header.contains(&line), "crates/capi/cbindgen.toml must state {line}");
+    }
+}
+
 /// Leaves out the sections about safety, which are for readers of the Rust sources: the header's
 /// introduction says the same.
 fn without_safety(header: &str) -> String {

@@ -280,13 +280,19 @@ impl<B: AsRef<[u8]>> LtDecoder<B> {
     /// segments can share one graph.
     ///
     /// # Errors
-    /// If the graph and the code differ in the number of data blocks or of blocks.
+    /// If the graph is not that of the code.
     pub fn with_graph(info: &LtInfo, graph: &Graph, options: LtOptions) -> Result<Self> {
         let (needed, given) = ((info.data(), info.blocks()), (graph.data(), graph.blocks()));
         if given != needed {
             return Err(Error::parameters(format!(
                 "a graph of {} blocks over {} data blocks is foreign: the code has {} over {}",
                 given.1, given.0, needed.1, needed.0
+            )));
+        }
+        if !info.has_graph(graph)? {
+            return Err(Error::parameters(format!(
+                "the graph is foreign: its blocks have other neighbours than those of {}",
+                info.code().spec()
             )));
         }
         let solver = Decoder::new(graph, options.method);
@@ -340,7 +346,7 @@ impl<B: AsRef<[u8]>> LtDecoder<B> {
     /// ([`crate::ErrorKind::Memory`]).
     pub fn reconstruct(&self) -> Result<Pages> {
         if !self.is_ready() {
-            return Err(self.not_enough());
+            return Err(self.solver.not_enough());
         }
         let bytes = self.info.object_bytes();
         let bytes = usize::try_from(bytes).map_err(|_| Error::too_large(bytes))?;
@@ -363,14 +369,14 @@ impl<B: AsRef<[u8]>> LtDecoder<B> {
             return Err(Error::length(message).expecting(expected as usize).given_instead(given));
         }
         if !self.is_ready() {
-            return Err(self.not_enough());
+            return Err(self.solver.not_enough());
         }
         let plan = Proof::of_graph(self.solver.graph()).proved(self.solver.plan()?)?;
         let data = self.info.data();
         let block = |cell: &CellId| self.blocks[cell.index() - data].as_ref();
         let inputs: Option<Vec<&[u8]>> =
             plan.inputs().iter().map(|cell| block(cell).map(B::as_ref)).collect();
-        let inputs = inputs.ok_or_else(|| self.not_enough())?;
+        let inputs = inputs.ok_or_else(|| self.solver.not_enough())?;
         self.write(plan.schedule(), &inputs, object)
     }
 
@@ -393,14 +399,5 @@ impl<B: AsRef<[u8]>> LtDecoder<B> {
     /// orders. Returns `None` if even all of them would not suffice.
     pub fn likely_needed(&self) -> Option<usize> {
         self.solver.likely_needed()
-    }
-
-    fn not_enough(&self) -> Error {
-        let (received, data) = (self.received(), self.info.data());
-        let more = match self.likely_needed() {
-            Some(more) => format!("likely {more} more are needed"),
-            None => format!("even all {} would not suffice", self.info.blocks()),
-        };
-        Error::not_enough(format!("{received} blocks do not determine {data} data blocks; {more}"))
     }
 }

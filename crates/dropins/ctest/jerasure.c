@@ -111,10 +111,17 @@ static void words(int *matrix) {
     free(same_ints(made[0], made[1], k + m));
     CHECK(memcmp(ids[0], ids[1], (size_t)k * sizeof(int)) == 0);
     CHECK(memcmp(inverse[0], inverse[1], (size_t)(k * k) * sizeof(int)) == 0);
-    int sources[NODES];
-    for (int i = 0; i < k; i++) sources[i] = next(k + m);
+    /* The target is not among the sources. */
+    int sources[NODES], named = next(2);
+    for (int i = 0; i < k; i++) sources[i] = next(k + m - 1);
     for (int which = 0; which < 2; which++)
-        CALL(which, void, "jerasure_matrix_dotprod", (int, int, int *, int *, int, char **, char **, int))(k, w, matrix, next(1) ? sources : NULL, k + m - 1, device[which], device[which] + k, bytes);
+        CALL(which, void, "jerasure_matrix_dotprod", (int, int, int *, int *, int, char **, char **, int))(k, w, matrix, named ? sources : NULL, k + m - 1, device[which], device[which] + k, bytes);
+    same_devices();
+    /* With w = 1, the row tells which sources are added. */
+    int added[NODES];
+    for (int i = 0; i < k; i++) added[i] = i == 0 || next(2);
+    for (int which = 0; which < 2; which++)
+        CALL(which, void, "jerasure_matrix_dotprod", (int, int, int *, int *, int, char **, char **, int))(k, 1, added, NULL, k + m - 1, device[which], device[which] + k, bytes);
     same_devices();
 }
 

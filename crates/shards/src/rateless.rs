@@ -20,6 +20,10 @@ const SIMULATED_BLOCKS: usize = 1 << 21;
 /// The same number times k, as the limit for larger k, where elimination takes most of the time.
 const SIMULATED_PAIRS: usize = 1 << 35;
 
+/// Largest number of blocks that all runs of a simulation put in order, among them those that are
+/// not needed.
+const SHUFFLED_BLOCKS: usize = 1 << 27;
+
 /// Lower and upper limit of the number of runs of a simulation. A thousand runs show the 99.9th
 /// percentile. With many data blocks receptions hardly differ, so a few runs are enough.
 const RUNS: (usize, usize) = (8, 2000);
@@ -59,7 +63,7 @@ pub struct ReceptionReport {
 /// If the code does not have one of the shards.
 pub fn reception(code: &Code, shards: &[usize]) -> Result<Option<ReceptionReport>> {
     let Some(graph) = code.graph() else { return Ok(None) };
-    let runs = runs(graph.data());
+    let runs = runs(graph);
     let nodes = shards.iter().map(|&shard| NodeId::new(shard));
     let cells = code.cells_of(nodes);
     let blocks: Vec<usize> = cells.iter().map(|cell| cell.index() - graph.data()).collect();
@@ -77,7 +81,7 @@ pub fn reception(code: &Code, shards: &[usize]) -> Result<Option<ReceptionReport
 /// only for the same code, shards and number of runs. Returns `None` for codes that have no such
 /// report.
 pub fn reception_key(code: &Code, shards: &[usize]) -> Option<String> {
-    let runs = runs(code.graph()?.data());
+    let runs = runs(code.graph()?);
     let mut hasher = blake3::Hasher::new();
     hasher.update(describe(code).as_bytes());
     let numbers = [1, runs].into_iter().chain(shards.iter().copied());
@@ -85,9 +89,15 @@ pub fn reception_key(code: &Code, shards: &[usize]) -> Option<String> {
     Some(hasher.finalize().to_hex()[..32].to_owned())
 }
 
-/// Returns the number of runs of a simulation with `data` data blocks.
-fn runs(data: usize) -> usize {
-    (SIMULATED_BLOCKS / data).min(SIMULATED_PAIRS / data / data).clamp(RUNS.0, RUNS.1)
+/// Returns the number of runs of a simulation.
+fn runs(graph: &Graph) -> usize {
+    runs_of(graph.data(), graph.blocks())
+}
+
+/// Returns the number of runs of a simulation with `data` data blocks among `blocks`.
+fn runs_of(data: usize, blocks: usize) -> usize {
+    let most = [SIMULATED_BLOCKS / data, SIMULATED_PAIRS / data / data, SHUFFLED_BLOCKS / blocks];
+    most.into_iter().min().unwrap_or(0).clamp(RUNS.0, RUNS.1)
 }
 
 /// Returns how many more blocks are likely needed besides those in `good`. Returns `None` if even
@@ -222,7 +232,9 @@ mod tests {
     #[test]
     fn runs_fall_with_the_size() {
         let sizes = [1, 1024, 4096, 8192, 16384, 32768, 65536];
-        assert_eq!(sizes.map(runs), [2000, 2000, 512, 256, 128, 32, 8]);
+        let of_half = sizes.map(|data| runs_of(data, 2 * data));
+        assert_eq!(of_half, [2000, 2000, 512, 256, 128, 32, 8]);
+        assert_eq!(runs_of(1, 1_000_000), 134);
     }
 
     #[test]

@@ -24,7 +24,9 @@ export class Codec {
   readonly kernel: string;
   /** Cuts an object into data shards of equal length. */
   split(object: Uint8Array): Uint8Array[];
-  /** Returns the parity shards of data shards. Where nodes hold data and parity, takes and returns the shards of all nodes. */
+  /** Returns the parity shards of data shards. Where nodes hold data and parity, takes and returns the shards of all nodes.
+   * Of a code of several stages (dpg), these are the shards of the first stage; `reconstruct` computes the others as if they
+   * were lost. Codes whose shards have rows of several stages (`interleave=all`) are refused. */
   encode(shards: Uint8Array[]): Uint8Array[];
   /** Returns the shards of all nodes: those given, and those that are computed where `null` was given. */
   reconstruct(shards: (Uint8Array | null | undefined)[]): Uint8Array[];

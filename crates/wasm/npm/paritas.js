@@ -40,6 +40,19 @@ function expectWhole(numbers) {
   }
 }
 
+/** Shards as an array. */
+function listOf(shards) {
+  if (typeof shards?.[Symbol.iterator] === "function") return Array.from(shards);
+  throw new ParitasError({ kind: "Request", message: `shards must be an array; got ${shards === null ? null : typeof shards}` });
+}
+
+/** Options, of which none but `known` are there. */
+function optionsOf(options, known) {
+  const unknown = Object.keys(options ?? {}).find((key) => !known.includes(key));
+  if (unknown === undefined) return options ?? {};
+  throw new ParitasError({ kind: "Request", message: `there is no option ${unknown}; there are ${known.join(", ")}` });
+}
+
 /** The number of bytes of a shard, or null if it is missing. Other arrays count in something else than bytes. */
 function lengthOf(shard, node) {
   if (shard === null || shard === undefined) return null;
@@ -106,7 +119,8 @@ function close({ codec, home }) {
 export class Codec {
   #open;
 
-  constructor(code, { packet } = {}) {
+  constructor(code, options) {
+    const { packet } = optionsOf(options, ["packet"]);
     expectWhole({ packet });
     const facts = askOnly({ do: "open", code, packet });
     this.#open = { codec: facts.codec, home: instance };
@@ -123,7 +137,7 @@ export class Codec {
       open.codec = askOnly({ do: "open", code: this.code, packet: this.packet }).codec;
       open.home = instance;
     }
-    return ask({ do: what, codec: open.codec, ...more }, Array.from(shards));
+    return ask({ do: what, codec: open.codec, ...more }, listOf(shards));
   }
 
   split(object) {
@@ -135,7 +149,7 @@ export class Codec {
   }
 
   reconstruct(shards) {
-    const all = Array.from(shards);
+    const all = listOf(shards);
     const made = this.#ask("reconstruct", all).shards;
     return all.map((shard, node) => shard ?? made[node]);
   }
@@ -167,13 +181,15 @@ export function describe(code) {
 }
 
 /** Says whether and how losses are recovered or, without losses, how a stage is encoded. */
-export function plan(code, question = {}) {
-  expectWhole({ stage: question.stage });
-  return askOnly({ do: "plan", code, ...question });
+export function plan(code, question) {
+  const asked = optionsOf(question, ["lost", "stage", "dataOnly", "fewestReads"]);
+  expectWhole({ stage: asked.stage });
+  return askOnly({ ...asked, do: "plan", code });
 }
 
 /** Tries losses of a number of nodes, and says what they cost. */
-export function survey(code, { lose, most }) {
+export function survey(code, options) {
+  const { lose, most } = optionsOf(options, ["lose", "most"]);
   expectWhole({ lose, most });
   return askOnly({ do: "survey", code, lose, most });
 }

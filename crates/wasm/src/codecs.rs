@@ -102,6 +102,7 @@ impl OpenCodec {
     /// shards.
     pub(crate) fn encode(&self, shards: &[&[u8]]) -> Result<Message<'static>> {
         let code = self.0.code();
+        code.expect_encoded_whole()?;
         let standing = code.nodes_at(1);
         if code.graph().is_none() && standing.iter().all(|&node| code.holds_data(node)) {
             let mut nodes: Vec<Vec<u8>> = shards.iter().map(|shard| shard.to_vec()).collect();

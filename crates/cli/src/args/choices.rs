@@ -86,13 +86,16 @@ pub fn parse_node(text: &str) -> Result<usize, String> {
     text.parse().map_err(|_| format!("must be numbers of nodes, such as 0,3; got `{text}`"))
 }
 
+/// Largest number of bytes of all shards together that are measured.
+pub const MOST_MEASURED: usize = 1 << 34;
+
 /// Reads the size of a set: the bytes of all shards together.
 pub fn parse_set(text: &str) -> Result<usize, String> {
     match text {
         "cache" => Ok(512 << 10),
         "dram" => Ok(256 << 20),
         bytes => match bytes.parse() {
-            Ok(bytes) if (1..=1 << 34).contains(&bytes) => Ok(bytes),
+            Ok(bytes) if (1..=MOST_MEASURED).contains(&bytes) => Ok(bytes),
             _ => Err(format!("must be cache, dram, or 1 to 2^34 bytes; got `{bytes}`")),
         },
     }

@@ -249,22 +249,22 @@ pub struct Tune {
     /// With --packet, the kernel: one that `paritas doctor` lists.
     ///
     /// auto takes the kernel that is used for files.
-    #[arg(long, requires = "packet", default_value = "auto")]
+    #[arg(long, requires = "packet", conflicts_with = "dry_run", default_value = "auto")]
     pub kernel: KernelChoice,
     /// With --packet, the method that reduces XORs [default: slp].
-    #[arg(long, requires = "packet", value_enum)]
+    #[arg(long, requires = "packet", conflicts_with = "dry_run", value_enum)]
     pub pass: Option<PassName>,
     /// With --packet, the bytes of all shards together.
     ///
     /// cache (512 KiB), dram (256 MiB), or a number [default: first 512 KiB, then 64 MiB].
-    #[arg(long, requires = "packet", value_name = "cache|dram|BYTES", value_parser = parse_set)]
+    #[arg(long, requires = "packet", conflicts_with = "dry_run", value_name = "cache|dram|BYTES", value_parser = parse_set)]
     pub set: Option<usize>,
     /// With --packet, the number of pairs for each size [default: 21].
     ///
     /// More are taken if they do not show whether the size is faster than the default one. Fewer
     /// than 20 pairs never show that: the default size is then named as chosen, and the ratios say
     /// what was measured. With N below 5 exactly N pairs are taken.
-    #[arg(long, requires = "packet", value_name = "N", value_parser = count_to(100_000), hide_short_help = true)]
+    #[arg(long, requires = "packet", conflicts_with = "dry_run", value_name = "N", value_parser = count_to(100_000), hide_short_help = true)]
     pub reps: Option<u32>,
     /// Forget what was remembered, so that the built-in defaults are used.
     #[arg(long, conflicts_with_all = ["codes", "dry_run", "packet"])]

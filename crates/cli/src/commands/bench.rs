@@ -17,7 +17,7 @@ use paritas_report::speed::{BenchFields, BenchLine, ComparisonLine, VerdictWord}
 use paritas_tune::measure::{PairVerdict, Pairs, Ratio, Rounds, Shard, Side, sample};
 
 use crate::args::against::Against;
-use crate::args::choices::{OrderName, named, word};
+use crate::args::choices::{MOST_MEASURED, OrderName, named, word};
 use crate::args::codes::CostName;
 use crate::args::machine::{Align, Bench, Operation, Sweep};
 use crate::commands::Outcome;
@@ -63,7 +63,14 @@ pub fn run(args: &Bench, output: &Output) -> Outcome {
         None => bench(code, args, output)?,
         Some(Sweep::Packet) => {
             expect_packets(&code, "--sweep packet")?;
-            for packet in packets(&code, args.set) {
+            let packets: Vec<usize> = packets(&code, args.set).collect();
+            if packets.is_empty() {
+                let (spec, set) = (code.spec(), args.set);
+                return Err(Failure::arguments(format!(
+                    "--sweep packet: no packet of {spec} fits into a set of {set} bytes"
+                )));
+            }
+            for packet in packets {
                 bench(code.clone(), &Bench { packet, ..args.clone() }, output)?;
             }
         }
@@ -86,7 +93,7 @@ fn bench(code: Code, args: &Bench, output: &Output) -> Result<(), Failure> {
     }
     let mut roofline = subject.roofline(args)?;
     let measured = measure(&mut subject, &mut roofline, args)?;
-    subject.codec.fallback().iter().for_each(|why| output.warn(why));
+    subject.warn_of_fallback(output);
     subject.warn_of_split(args, output);
     subject.warn_of_set(args, output);
     let line = BenchLine {
@@ -109,6 +116,7 @@ fn compare(mut subject: Workload, args: &Bench, output: &Output) -> Result<(), F
     base.check(&other)?;
     base.share_memory(&subject);
     let measured = measure(&mut subject, &mut base, args)?;
+    [&subject, &base].iter().for_each(|side| side.warn_of_fallback(output));
     subject.warn_of_split(args, output);
     subject.warn_of_set(args, output);
     let run = measured.fields(args, subject.stage, subject.shard);
@@ -265,12 +273,13 @@ impl Measured {
         let Self { spec, kernel, speed, .. } = self;
         let Ratio { median, low, high, pairs, .. } = self.fraction;
         let doubt = if self.fraction.is_noisy() { ", too noisy to rely on" } else { "" };
+        let packet = args.sweep.map_or(String::new(), |_| format!(", packet {}", args.packet));
         let than = match &args.against_code {
             None => format!("with {against}"),
             Some(_) => format!("{base} {against}").trim_end().to_owned(),
         };
         format!(
-            "{spec} {}: {:.2} GB/s with {kernel}, {median:.3} times as fast as {than} \
+            "{spec} {}: {:.2} GB/s with {kernel}{packet}, {median:.3} times as fast as {than} \
              ({low:.3} to {high:.3} by {}{doubt})",
             named(args.op),
             speed.median,
@@ -354,6 +363,17 @@ fn options(code: &Code, args: &Bench) -> Result<CodecOptions, Failure> {
     Ok(options.split(split).plan(plan).direct(false))
 }
 
+/// Says if the smallest `parts` have more bytes together than the set.
+fn warn_of_set(parts: &str, all: usize, args: &Bench, output: &Output) {
+    if all > args.set {
+        output.warn(&format!(
+            "{parts} have {} together, more than the set of {}",
+            bytes(all as u64),
+            bytes(args.set as u64)
+        ));
+    }
+}
+
 impl Subject for Workload {
     fn run(&mut self) -> Result<(), Failure> {
         match self.operation {
@@ -395,6 +415,15 @@ impl Workload {
         let strip = codec.strip();
         let unit = strip << LINE.trailing_zeros().saturating_sub(strip.trailing_zeros());
         let shard = (args.set / nodes / unit).max(1) * unit;
+        if shard.saturating_mul(nodes) > MOST_MEASURED {
+            let (spec, packet) = (codec.code().spec(), args.packet);
+            return Err(Failure::arguments(format!(
+                "--packet {packet}: shards of one strip of {spec} have {} together; at most {} \
+                 are measured",
+                bytes(shard.saturating_mul(nodes) as u64),
+                bytes(MOST_MEASURED as u64)
+            )));
+        }
         let stagger = if args.align == Align::Page { 0 } else { STAGGER };
         let new = |node| {
             let place = Shard::new(shard, node * stagger);
@@ -431,6 +460,11 @@ impl Workload {
         if self.operation == Operation::Decode { &self.lost } else { &[] }
     }
 
+    /// Warns if another kernel runs than was asked for.
+    fn warn_of_fallback(&self, output: &Output) {
+        self.codec.fallback().iter().for_each(|why| output.warn(why));
+    }
+
     /// Warns if threads share the work in another way than was asked for.
     fn warn_of_split(&self, args: &Bench, output: &Output) {
         let (asked, used) = (args.split, self.codec.split_in_use());
@@ -446,14 +480,12 @@ impl Workload {
 
     /// Says if the shards, which are whole strips and cache lines, do not fit into the set.
     fn warn_of_set(&self, args: &Bench, output: &Output) {
-        let all = self.shard * self.codec.code().node_count();
-        if all > args.set {
-            output.warn(&format!(
-                "shards of one strip have {} together, more than the set of {}",
-                bytes(all as u64),
-                bytes(args.set as u64)
-            ));
-        }
+        warn_of_set(
+            "shards of one strip",
+            self.shard * self.codec.code().node_count(),
+            args,
+            output,
+        );
     }
 
     /// Works on the memory of another workload, if its shards have the same length.

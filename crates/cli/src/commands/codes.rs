@@ -261,14 +261,16 @@ fn text(
         Some(_) => format!("{} as {}", counted(data, "data block"), counted(parity, "block")),
         None => format!("{data} data and {} a stripe", counted(parity, "parity packet")),
     };
-    let with_data = match figures.data_nodes {
-        0 => "none with data as it is".to_owned(),
-        nodes => format!("{nodes} with data"),
+    let tolerance = || shards::tolerance_text(code, (code.tolerance(), code.node_count()), "nodes");
+    // Of an LT code, the simulation below says what is enough.
+    let about = match (reception, figures.data_nodes) {
+        (Some(_), _) => String::new(),
+        (None, 0) => format!(", none with data as it is; {}", tolerance()),
+        (None, nodes) => format!(", {nodes} with data; {}", tolerance()),
     };
     let mut text = format!(
-        "{spec}\n  {}, {with_data}; {}\n  {cells}: {:.1} % overhead\n  {}\n",
+        "{spec}\n  {}{about}\n  {cells}: {:.1} % overhead\n  {}\n",
         counted(code.node_count(), "node"),
-        shards::tolerance_text(code, (code.tolerance(), code.node_count()), "nodes"),
         100.0 * figures.overhead,
         figures.ones_text(code)
     );

@@ -21,15 +21,18 @@ fn packets(plan: &Plan) -> usize {
     read.len() + schedule.outputs() + schedule.temps()
 }
 
-/// The rule's packet for each cache of this processor.
+/// The rule's packet for each cache of this processor; none for a code that has no packets.
 pub struct Packets {
     stripe: usize,
     caches: Vec<CpuCache>,
+    is_for_packets: bool,
 }
 
 impl Packets {
-    pub fn new(plan: &Plan) -> Self {
-        Self { stripe: packets(plan), caches: caches() }
+    pub fn new(code: &Code, plan: &Plan) -> Self {
+        let is_for_packets = has_packets(code);
+        let caches = if is_for_packets { caches() } else { Vec::new() };
+        Self { stripe: packets(plan), caches, is_for_packets }
     }
 
     fn each(&self) -> impl Iterator<Item = (CpuCache, usize)> + '_ {
@@ -46,6 +49,9 @@ impl Packets {
     }
 
     pub fn text(&self) -> String {
+        if !self.is_for_packets {
+            return String::new();
+        }
         let each = self.each().map(|(CpuCache { level, bytes, .. }, packet)| {
             let fits = packet * self.stripe <= bytes;
             let but = if fits { "" } else { " (which a stripe does not fit into)" };
@@ -76,9 +82,14 @@ pub fn for_encoding(code: &Code, options: PlanOptions) -> Result<usize, Failure>
     Ok(packet_by_rule(packets(&plan), first.bytes))
 }
 
+/// Whether the bytes of a code depend on packets: not those of codes in words, and of LT codes.
+fn has_packets(code: &Code) -> bool {
+    code.graph().is_none() && code.symbols().is_none()
+}
+
 /// Refuses a flag about packets for a code that has none.
 pub fn expect_packets(code: &Code, flag: &str) -> Result<(), Failure> {
-    if code.graph().is_some() || code.symbols().is_some() {
+    if !has_packets(code) {
         return Err(Failure::arguments(format!(
             "{flag} needs a code in packets; got {}, whose bytes do not depend on packets",
             code.spec()

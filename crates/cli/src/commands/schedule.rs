@@ -160,7 +160,7 @@ impl Report<'_> {
             plan_cut: cuts.collect::<Result<_, _>>()?,
             plan_known: account.is_known,
             search: self.search.clone(),
-            packet_rule: Packets::new(plan).entry(),
+            packet_rule: Packets::new(code, plan).entry(),
             inputs: args.text.then(|| operations::places(code, plan.inputs())),
             outputs: args.text.then(|| operations::places(code, plan.outputs())),
             text: args.text.then(|| plan.schedule().to_string()),
@@ -203,7 +203,7 @@ impl Report<'_> {
             executed.unwrap_or_default(),
             reads.join(" ")
         );
-        text.push_str(&Packets::new(plan).text());
+        text.push_str(&Packets::new(code, plan).text());
         text.push_str(&planning_text(plan.account()));
         if let Some(weight) = self.weight() {
             text.push_str(&format!("  an XOR counts as {weight} copies\n"));

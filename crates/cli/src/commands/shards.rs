@@ -450,7 +450,7 @@ pub fn reception_entry(report: &ReceptionReport) -> ReceptionEntry {
 pub fn reception_text(report: &ReceptionReport) -> String {
     let ReceptionReport { blocks, average, p999, runs, failures, .. } = report;
     let Some(average) = average else {
-        return format!("the {blocks} blocks at hand are not enough");
+        return format!("all {blocks} blocks together are not enough");
     };
     let p999 = p999.map_or("more than there are".to_owned(), |p999| format!("{p999:.3} k"));
     let share = if *runs < 1000 { "all" } else { "99.9 %" };

@@ -85,7 +85,7 @@ fn info_and_codes_say_how_many_blocks_it_takes() {
     assert_eq!(blocks, 84);
     scene.lose(2..5);
     let text = run(args!["info", scene.shards()]).expect(exit::DONE).text();
-    assert!(text.contains("the 42 blocks at hand are not enough"), "{text}");
+    assert!(text.contains("all 42 blocks together are not enough"), "{text}");
 }
 
 /// `verify` reports the numbers of blocks of intact, repairable and lost objects.

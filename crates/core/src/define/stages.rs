@@ -11,6 +11,7 @@
 
 use crate::define::cells::{CellId, CellSet, NodeId, Role};
 use crate::define::code::Code;
+use crate::error::{Error, Result};
 
 /// How a later stage is computed; [`Codec::promote`](crate::Codec::promote) does it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,6 +45,24 @@ impl Code {
         let first = |node: NodeId| self.node_cells(node).first();
         let stands = |&cell: &CellId| self.cell(cell).stage <= stage;
         self.nodes().filter(|&node| first(node).is_some_and(stands)).collect()
+    }
+
+    /// Checks that encoding leaves no rows of the nodes that it makes to a later stage, as it does
+    /// with `interleave=all`. Without a promotion, such rows would be read as if they were parity.
+    ///
+    /// # Errors
+    /// If there are such rows ([`crate::ErrorKind::Parameters`]).
+    pub fn expect_encoded_whole(&self) -> Result<()> {
+        let is_later = |cell: &CellId| self.cell(*cell).stage > 1;
+        let has_later = |node: &NodeId| self.node_cells(*node).iter().any(is_later);
+        match self.nodes_at(1).into_iter().find(has_later) {
+            None => Ok(()),
+            Some(node) => Err(Error::parameters(format!(
+                "{}: encoding leaves rows of node {node} to a later stage; `paritas promote` and \
+                 Codec::promote of the Rust library make them",
+                self.spec()
+            ))),
+        }
     }
 
     /// Parity cells that a stage computes.

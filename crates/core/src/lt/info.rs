@@ -60,6 +60,14 @@ impl LtInfo {
         self.graph.clone().map_or_else(|| self.code.graph(), Ok)
     }
 
+    /// Whether a graph is the object's. If it was not drawn by its code, the code's is drawn.
+    pub(super) fn has_graph(&self, graph: &Graph) -> Result<bool> {
+        Ok(match &self.graph {
+            Some(own) => own == graph,
+            None => self.code.has_drawn(graph) || self.code.graph()? == *graph,
+        })
+    }
+
     /// The number of data blocks, k.
     pub fn data(&self) -> usize {
         self.code.data()

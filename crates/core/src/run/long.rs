@@ -150,7 +150,7 @@ fn expect_alike(parity: &[usize], length: usize) -> Result<()> {
         None => Ok(()),
         Some((number, &other)) => {
             let message = format!(
-                "parity block {number} must have {length} bytes, as the others; got {other}"
+                "parity block {number} of those given must have {length} bytes, as the others; got {other}"
             );
             Err(Error::length(message).at(number).expecting(length).given_instead(other))
         }
@@ -168,8 +168,9 @@ fn expect_short(program: &TransformProgram, data: &[usize], length: usize) -> Re
     match data.iter().enumerate().find(|&(_, &block)| !fits(block, length)) {
         None => Ok(()),
         Some((number, &block)) => {
-            let message =
-                format!("data block {number} must have {most} {length} bytes; got {block}");
+            let message = format!(
+                "data block {number} of those given must have {most} {length} bytes; got {block}"
+            );
             Err(Error::length(message).at(number).expecting(length).given_instead(block))
         }
     }

@@ -1,7 +1,7 @@
 //! LT codes over memory: an object is recovered from any blocks that suffice, and nothing else is
 //! returned.
 
-use paritas::lt::{LtBlock, LtCode, LtDecoder, LtEncoder, LtInfo, LtOptions, Method};
+use paritas::lt::{Graph, LtBlock, LtCode, LtDecoder, LtEncoder, LtInfo, LtOptions, Method};
 use paritas::{ErrorKind, Kernel, KernelChoice, Stores};
 
 fn code(text: &str) -> LtCode {
@@ -214,6 +214,13 @@ fn unchecked_blocks_are_borrowed() {
         let error = error.unwrap_err().to_string();
         assert!(error.ends_with("is foreign: the code has 90 over 30"), "{error}");
     }
+    let other = code("lt:k=30,n=90,seed=2").graph().unwrap();
+    let error = LtDecoder::<Vec<u8>>::with_graph(&info, &other, LtOptions::default());
+    assert!(error.unwrap_err().to_string().starts_with("the graph is foreign"));
+    let neighbours: Vec<Vec<u32>> =
+        (0..90).map(|block| graph.neighbours(block).unwrap().to_vec()).collect();
+    let same = Graph::from_neighbours(30, &neighbours).unwrap();
+    assert!(LtDecoder::<Vec<u8>>::with_graph(&info, &same, LtOptions::default()).is_ok());
     assert!(LtInfo::unchecked(code("lt:k=30,n=90"), 12_345, 411).is_err());
     assert!(LtInfo::unchecked(code("lt:k=30,n=90"), 0, 411).is_err());
 }

@@ -5,14 +5,17 @@
 //! ([`Programs::new`]); until then, its calls get `None`.
 //!
 //! Each thread keeps its most recent programs in its own list. So a usual call only compares one
-//! table: it takes no lock and writes no shared memory. The programs of all threads together are
-//! bounded in number and in memory; the least recently used is dropped first.
+//! table: it takes no lock and writes no shared memory. The list that all threads share is bounded
+//! in number and in memory; the least recently used program is dropped first.
+//!
+//! No call waits for another one. A process that was forked while another thread made a program, or
+//! held the lock, has no such thread, and would wait for ever.
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread::LocalKey;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, TryLockError};
+use std::thread::{self, LocalKey};
 
 use paritas::Prepared;
 
@@ -25,6 +28,10 @@ const KEPT: usize = 512;
 /// Largest estimated size of all kept programs together, in bytes. (A program for 10+4 takes 90 KB
 /// over words and 400 KB for a bit matrix with w = 8; one for 100+30 takes 6 MB.)
 const KEPT_BYTES: usize = 256 << 20;
+
+/// Number of times that a call tries to take the lock. It is held for less than the time that a
+/// thread takes to let others run, unless the thread that held it was not forked.
+const TRIES: usize = 1000;
 
 /// Key of a program: numbers that name the computation and its sizes, and the caller's table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,8 +62,11 @@ impl<T: Copy + Eq, P> Kept<T, P> {
     }
 }
 
+/// Entries, the one that was used last first.
+type Entries<T, P> = Vec<Arc<Kept<T, P>>>;
+
 /// The entries that a thread used most recently, the latest first.
-pub type Recent<T, P = Prepared> = RefCell<Vec<Arc<Kept<T, P>>>>;
+pub type Recent<T, P = Prepared> = RefCell<Entries<T, P>>;
 
 /// All programs of a library.
 #[derive(Debug)]
@@ -65,7 +75,7 @@ pub struct Programs<T: 'static, P: 'static = Prepared> {
     after: usize,
     /// Estimates, from the key's shape, the bytes of a program for each number of its table.
     bytes_each: fn(&[usize; 6]) -> usize,
-    latest_first: Mutex<Vec<Arc<Kept<T, P>>>>,
+    latest_first: Mutex<Entries<T, P>>,
     made: AtomicUsize,
 }
 
@@ -110,7 +120,8 @@ impl<T: Copy + Eq, P> Programs<T, P> {
         }
     }
 
-    /// Returns the program of `kept`, and makes it first if it pays now.
+    /// Returns the program of `kept`, and makes it first if it pays now. If several calls make it at
+    /// once, one of their programs stays.
     fn program<'k>(
         &self,
         kept: &'k Kept<T, P>,
@@ -125,15 +136,14 @@ impl<T: Copy + Eq, P> Programs<T, P> {
         if passed < self.after {
             return None;
         }
-        let program = || {
-            self.made.fetch_add(1, Ordering::Relaxed);
-            catch_unwind(AssertUnwindSafe(make)).ok().and_then(Result::ok)
-        };
-        kept.program.get_or_init(program).as_ref()
+        self.made.fetch_add(1, Ordering::Relaxed);
+        let program = catch_unwind(AssertUnwindSafe(make)).ok().and_then(Result::ok);
+        let _ = kept.program.set(program);
+        kept.program.get()?.as_ref()
     }
 
     /// Puts the entry for `key` first in a thread's list.
-    fn to_front(&self, list: &mut Vec<Arc<Kept<T, P>>>, key: &Key<'_, T>) {
+    fn to_front(&self, list: &mut Entries<T, P>, key: &Key<'_, T>) {
         match list.iter().position(|kept| kept.is(key)) {
             Some(place) => list[..=place].rotate_right(1),
             None => {
@@ -144,22 +154,17 @@ impl<T: Copy + Eq, P> Programs<T, P> {
     }
 
     /// Returns the entry for `key` from the list that all threads share; adds a new entry if there
-    /// is none.
+    /// is none. If the list cannot be had, the entry is the caller's alone.
     fn find(&self, key: &Key<'_, T>) -> Arc<Kept<T, P>> {
-        let mut all = self.all();
+        let new = || Arc::new(self.entry(key));
+        let Some(mut all) = self.all() else { return new() };
         if let Some(place) = all.iter().position(|kept| kept.is(key)) {
             all[..=place].rotate_right(1);
             return Arc::clone(&all[0]);
         }
-        let kept = Arc::new(Kept {
-            shape: key.shape,
-            content: key.content.into(),
-            bytes: key.content.len().saturating_mul((self.bytes_each)(&key.shape)),
-            program: OnceLock::new(),
-            passed: AtomicUsize::new(0),
-        });
+        let kept = new();
         all.insert(0, Arc::clone(&kept));
-        let bytes = |all: &[Arc<Kept<T, P>>]| {
+        let bytes = |all: &Entries<T, P>| {
             all.iter().fold(0, |sum: usize, kept| sum.saturating_add(kept.bytes))
         };
         while all.len() > KEPT || all.len() > 1 && bytes(&all) > KEPT_BYTES {
@@ -168,8 +173,26 @@ impl<T: Copy + Eq, P> Programs<T, P> {
         kept
     }
 
-    fn all(&self) -> MutexGuard<'_, Vec<Arc<Kept<T, P>>>> {
-        self.latest_first.lock().unwrap_or_else(PoisonError::into_inner)
+    fn entry(&self, key: &Key<'_, T>) -> Kept<T, P> {
+        Kept {
+            shape: key.shape,
+            content: key.content.into(),
+            bytes: key.content.len().saturating_mul((self.bytes_each)(&key.shape)),
+            program: OnceLock::new(),
+            passed: AtomicUsize::new(0),
+        }
+    }
+
+    /// The list that all threads share; `None` if another thread holds it for ever.
+    fn all(&self) -> Option<MutexGuard<'_, Entries<T, P>>> {
+        for _ in 0..TRIES {
+            match self.latest_first.try_lock() {
+                Ok(all) => return Some(all),
+                Err(TryLockError::Poisoned(all)) => return Some(all.into_inner()),
+                Err(TryLockError::WouldBlock) => thread::yield_now(),
+            }
+        }
+        None
     }
 }
 
@@ -202,9 +225,20 @@ mod tests {
             ask(&programs, 0, &table) && ask(&programs, 1, &table) && ask(&programs, 0, &[1, 2, 3])
         );
         assert_eq!(programs.made(), 3);
-        let other = std::thread::scope(|scope| scope.spawn(|| ask(&programs, 0, &table)).join());
+        let other = thread::scope(|scope| scope.spawn(|| ask(&programs, 0, &table)).join());
         assert!(other.unwrap());
         assert_eq!(programs.made(), 3, "another thread finds it too");
+    }
+
+    /// As in a forked process whose parent held the lock.
+    #[test]
+    fn a_lock_that_is_held_for_ever_keeps_nobody() {
+        let programs = Programs::new(0, |_| 1);
+        let held = programs.all();
+        assert!(ask(&programs, 0, &[1]) && ask(&programs, 0, &[1]));
+        assert_eq!(programs.made(), 1, "the thread found its own");
+        drop(held);
+        assert!(programs.all().unwrap().is_empty());
     }
 
     #[test]
@@ -223,8 +257,8 @@ mod tests {
             let key = Key { shape: [number; 6], content: &[] };
             assert!(programs.run(&RECENT_OF_TEST, key, || 0, none, |program| program.is_none()));
         }
-        assert_eq!(programs.all().len(), KEPT);
-        assert_eq!(programs.all()[0].shape, [KEPT + 9; 6]);
+        assert_eq!(programs.all().unwrap().len(), KEPT);
+        assert_eq!(programs.all().unwrap()[0].shape, [KEPT + 9; 6]);
         let large = vec![0; KEPT_BYTES / MEGABYTE];
         assert!(programs.run(
             &RECENT_OF_TEST,
@@ -240,7 +274,7 @@ mod tests {
             none,
             |p| p.is_none()
         ));
-        assert_eq!(programs.all().len(), 1);
+        assert_eq!(programs.all().unwrap().len(), 1);
     }
 
     #[test]

@@ -174,14 +174,21 @@ macro_rules! multiply {
 multiply! { gf_vect_mul gf_vect_mul_sse gf_vect_mul_avx }
 
 /// Multiplies the region `src` into `dest` by the coefficient whose table is `a`; `len` can be any
-/// number.
+/// number. Returns 0, or -1 if `len` is not a multiple of 32, which ISA-L refuses from version 2.31
+/// on. In version 2.30 the function returned nothing and took any length.
 ///
 /// # Safety
 /// `a` is valid for 32 bytes, and the regions for `len`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gf_vect_mul_base(len: c_int, a: *mut u8, src: *mut u8, dest: *mut u8) {
+pub unsafe extern "C" fn gf_vect_mul_base(
+    len: c_int,
+    a: *mut u8,
+    src: *mut u8,
+    dest: *mut u8,
+) -> c_int {
     // SAFETY: as the caller promises.
     unsafe { tables::encode(len, a, &[src], &[dest]) };
+    if len % 32 == 0 { 0 } else { -1 }
 }
 
 macro_rules! encode {

@@ -173,7 +173,8 @@ unsafe fn of_dot_product(
     (sources, device(dest_id))
 }
 
-/// Computes device `dest_id` from `k` others with one row of a matrix.
+/// Computes device `dest_id` from `k` others with one row of a matrix. With w = 1, the row tells
+/// which of them are added.
 ///
 /// # Safety
 /// `matrix_row` is valid for `k` values, and `src_ids` is null or valid for `k` values. The lists
@@ -190,6 +191,8 @@ pub unsafe extern "C" fn jerasure_matrix_dotprod(
     coding_ptrs: *mut *mut c_char,
     size: c_int,
 ) {
+    // The sum of single bits is that of bytes with the factors 0 and 1.
+    let w = if w == 1 { 8 } else { w };
     let bytes = word_bytes(w, size);
     // SAFETY: as the caller promises.
     let (sources, target) = unsafe { of_dot_product(k, src_ids, dest_id, data_ptrs, coding_ptrs) };

@@ -104,6 +104,20 @@ test("an array of another context is bytes, and a packet is a number", async () 
   assert.throws(() => codec.join(shards, "10"), { name: "ParitasError", message: /bytes must be .*; got string/ });
   assert.throws(() => survey("4+2", { lose: NaN, most: 10 }), { name: "ParitasError", message: /lose must be/ });
   assert.throws(() => plan("4+2", { stage: 0.5 }), { name: "ParitasError", message: /stage must be/ });
+  assert.throws(() => plan("4+2", { losts: [0] }), { name: "ParitasError", message: /no option losts; there are lost, stage/ });
+  assert.throws(() => plan("4+2", { do: "survey" }), { name: "ParitasError", message: /no option do/ });
+  assert.ok(plan("4+2", null).recovered && new Codec("4+2", null));
+  assert.throws(() => codec.reconstruct(), { name: "ParitasError", message: /shards must be an array; got undefined/ });
+});
+
+test("codes of several stages are encoded whole or refused", () => {
+  const codec = new Codec("bbdpg:k=6,m=2,m2=4");
+  const data = codec.split(new Uint8Array(10_000).map((_, at) => at * 31));
+  const all = codec.reconstruct([...data, ...codec.encode(data), null, null]);
+  assert.deepEqual(codec.verify(all), []);
+  const several = new Codec("dpg:k=6,m=2,m2=4,interleave=all");
+  const shards = Array.from({ length: several.nodes }, () => new Uint8Array(several.unit));
+  assert.throws(() => several.encode(shards), { name: "ParitasError", message: /rows of node .* to a later stage/ });
 });
 
 test("after memory ran out, codecs go on", () => {

@@ -17,7 +17,7 @@ use crate::args::choices::OrderName;
 use crate::args::codes::CostName;
 use crate::args::machine::{Align, Bench, Operation};
 use crate::commands::Outcome;
-use crate::commands::bench::{LINE, STAGGER, Subject, measure, options, stage};
+use crate::commands::bench::{LINE, STAGGER, Subject, measure, options, stage, warn_of_set};
 use crate::commands::schedule::expect_effect;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
@@ -48,6 +48,8 @@ pub(super) fn run(code: Code, args: &Bench, output: &Output) -> Outcome {
     let mut subject = checked(code, options, &numbers, args, place)?;
     let measured = measure(&mut subject, &mut roofline, args)?;
     let count = numbers.len();
+    let all = (graph.data() + count) * place.bytes;
+    warn_of_set("blocks of one cache line and the data", all, args, output);
     let reception = (args.op == Operation::Decode).then(|| count as f64 / graph.data() as f64);
     let shard = graph.blocks().div_ceil(subject.codec.code().node_count()) * place.bytes;
     let blocks = BenchBlocksFields {
@@ -76,6 +78,13 @@ fn expect_suitable(code: &Code, args: &Bench) -> Result<(), Failure> {
     }
     if args.op == Operation::Encode && (args.reception.is_some() || args.seed.is_some()) {
         return Err(Failure::arguments("--reception and --seed are for --op decode"));
+    }
+    if let KernelChoice::Only(kernel) = args.kernel
+        && kernel.is_of_the_lab()
+    {
+        return Err(Failure::arguments(format!(
+            "--kernel {kernel} runs whole packets; {spec} has none"
+        )));
     }
     let given = [
         ("--packet", args.packet != DEFAULT_PACKET),

@@ -219,6 +219,11 @@ impl LtCode {
     pub fn graph(&self) -> Result<Graph> {
         Graph::attempted(&self.parameters, self.attempt)
     }
+
+    /// Whether a graph was drawn for this code.
+    pub(crate) fn has_drawn(&self, graph: &Graph) -> bool {
+        graph.drawn() == Some((&self.parameters, self.attempt))
+    }
 }
 
 /// Reads a decimal number such as 0.05.

@@ -24,14 +24,27 @@ pub const MAX_ATTEMPTS: u32 = 64;
 const MAX_EDGES: usize = 1 << 28;
 
 /// The blocks of an LT code, each with its neighbours. A clone shares them.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Graph {
     data: usize,
     attempt: u32,
+    /// What it was drawn from, if it was.
+    parameters: Option<Parameters>,
     /// Start of each block's neighbours in `neighbours`, and the end of the last block's.
     starts: Arc<[u32]>,
     neighbours: Arc<[u32]>,
 }
+
+impl PartialEq for Graph {
+    /// Whether both have the same blocks, however these came about.
+    fn eq(&self, other: &Self) -> bool {
+        (self.data, self.attempt) == (other.data, other.attempt)
+            && self.starts == other.starts
+            && self.neighbours == other.neighbours
+    }
+}
+
+impl Eq for Graph {}
 
 impl Graph {
     /// Draws a graph. If it must be decodable (*guaranteed decodability*), graphs are drawn until
@@ -67,7 +80,7 @@ impl Graph {
     pub fn attempted(parameters: &Parameters, attempt: u32) -> Result<Self> {
         parameters.check()?;
         let mut graph = Self::from_rows(parameters.soliton.data(), draw(parameters, attempt))?;
-        graph.attempt = attempt;
+        (graph.attempt, graph.parameters) = (attempt, Some(*parameters));
         Ok(graph)
     }
 
@@ -120,7 +133,13 @@ impl Graph {
             neighbours.extend(row);
             starts.push(neighbours.len() as u32);
         }
-        Ok(Self { data, attempt: 0, starts: starts.into(), neighbours: neighbours.into() })
+        let (starts, neighbours) = (starts.into(), neighbours.into());
+        Ok(Self { data, attempt: 0, parameters: None, starts, neighbours })
+    }
+
+    /// What the graph was drawn from and its attempt, if it was drawn.
+    pub(crate) fn drawn(&self) -> Option<(&Parameters, u32)> {
+        Some((self.parameters.as_ref()?, self.attempt))
     }
 
     /// Returns the same graph with the given number ([`Graph::attempt`]).

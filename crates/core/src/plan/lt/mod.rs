@@ -46,9 +46,9 @@ pub enum Method {
     /// Every block is reduced by every known data block, as it arrives.
     Greedy,
     /// Peeling, then only the XORs that are needed.
-    #[default]
     Lazy,
     /// As lazy, with elimination where peeling gets stuck.
+    #[default]
     Inactivation,
 }
 
@@ -150,18 +150,24 @@ impl Decoder {
     /// [`crate::ErrorKind::NotEnough`] if the blocks received do not determine the data.
     pub fn plan(&self) -> Result<Plan> {
         if !self.is_ready() {
-            return Err(Error::not_enough(format!(
-                "{} blocks determine {} of {} data blocks; push more",
-                self.received(),
-                self.peeling.known() - self.missing(),
-                self.peeling.graph().data()
-            )));
+            return Err(self.not_enough());
         }
         match self.method {
             Method::Greedy => greedy::plan(&self.peeling),
             Method::Lazy => lazy::plan(&self.peeling),
             Method::Inactivation => inactivation::plan(&self.peeling),
         }
+    }
+
+    /// Returns the error for blocks that do not determine the data.
+    pub(crate) fn not_enough(&self) -> Error {
+        let (graph, received) = (self.peeling.graph(), self.received());
+        let more = match self.likely_needed() {
+            Some(more) => format!("likely {more} more are needed"),
+            None => format!("even all {} would not suffice", graph.blocks()),
+        };
+        let data = graph.data();
+        Error::not_enough(format!("{received} blocks do not determine {data} data blocks; {more}"))
     }
 }
 
