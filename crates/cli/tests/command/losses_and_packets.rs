@@ -20,7 +20,6 @@ fn the_rule_fills_a_cache_with_a_stripe() {
         (&["6+3"][..], 9 * 4),
         (&["rdp:k=6"], 8 * 6),
         (&["rdp:k=3", "--order", "data"], 5 * 4),
-        (&["lt:k=8,n=16,nodes=4"], 8 + 16),
     ] {
         let report = schedule(arguments);
         let number = |field: &Value| field.as_u64().unwrap();
@@ -34,6 +33,12 @@ fn the_rule_fills_a_cache_with_a_stripe() {
             assert!((packet + 64) * stripe > bytes, "{cache}");
             assert!(text.contains(&format!("{packet} bytes for L{}", cache["level"])), "{text}");
         }
+    }
+    // Codes in words and LT codes have no packets.
+    for code in ["lt:k=8,n=16,nodes=4", "backblaze:k=6,m=3"] {
+        assert_eq!(schedule(&[code])["packet_rule"]["caches"], Value::Array(Vec::new()));
+        let text = run(["schedule", code].to_vec()).expect(exit::DONE).text();
+        assert!(!text.contains("by rule (3.1)"), "{text}");
     }
 }
 

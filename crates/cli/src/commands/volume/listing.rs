@@ -229,12 +229,13 @@ fn node_text(node: &NodeStatus) -> String {
 
 fn status_text(volume: &Volume, status: &VolumeStatus) -> String {
     let nodes: String = status.nodes.iter().map(node_text).collect();
-    let now = match (status.useless(), status.unreadable()) {
-        (0, _) => String::new(),
-        (_, unreadable) if unreadable > status.tolerance => {
+    // What lies on a full node can be read.
+    let now = match status.unreadable() {
+        0 => String::new(),
+        unreadable if unreadable > status.tolerance => {
             "; now too few can be used: --allow-stale reads what is left".to_owned()
         }
-        (_, unreadable) => {
+        unreadable => {
             format!("; now {}", report::more_may_be_lost(status.tolerance - unreadable))
         }
     };

@@ -204,8 +204,8 @@ fn status_tries_the_nodes() {
     fs::write(tank.disk(1).join("running"), "in the way").unwrap();
     let status = run(args!["volume", "status", tank.path("tank.toml")]).expect(exit::REPAIRABLE);
     let text = status.text();
-    let expected = "3 nodes, any 2 nodes may be lost; now any 1 more node may be lost; puts and \
-                    removals are refused until 1 more can be used\n";
+    let expected = "3 nodes, any 2 nodes may be lost; puts and removals are refused until 1 more \
+                    can be used\n";
     assert!(text.starts_with(expected), "{text}");
     assert!(text.contains("\n  node2: cannot write running/"), "{text}");
     assert!(text.contains("\nknown to be owed (verify looks): 0 objects\n"), "{text}");
