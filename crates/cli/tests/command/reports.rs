@@ -764,6 +764,15 @@ fn packets_are_swept_and_orders_chosen() {
     assert!(field("order").iter().all(|order| order == "data"), "{sizes:?}");
     run([&sweep[..], &["packet", "--packet", "64"]].concat()).expect(exit::ARGUMENTS);
     run(["bench", "--code", "lt:k=16,n=40", "--sweep", "packet"]).expect(exit::ARGUMENTS);
+    for (refused, why) in [
+        ("bench --code 4+2 --sweep packet --set 10", "no packet of cauchy:k=4,m=2,w=3 fits"),
+        ("bench --code 4+2 --packet 1073741824", "have 18.00 GiB together; at most 16.00 GiB"),
+        ("bench --code lt:k=16,n=40 --kernel datawise64", "runs whole packets"),
+        ("tune 4+2 --dry-run --kernel avx2", "cannot be used with"),
+    ] {
+        let refused = run(refused.split(' ').collect::<Vec<_>>()).expect(exit::ARGUMENTS);
+        assert!(refused.stderr.contains(why), "{refused}");
+    }
 }
 
 /// Two ways to run a code are measured in pairs.
