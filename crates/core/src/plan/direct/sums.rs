@@ -39,6 +39,13 @@ impl PlannedAfter {
         Self::Bytes(bytes.clamp(PLANNED_AFTER, PLANNED_AFTER_MOST))
     }
 
+    /// Returns when the plan pays of an encoding that becomes a network of butterflies. The times
+    /// of planning it and of the direct answer both grow with the number of coefficients (some 6
+    /// microseconds each, and 0.03 ns a byte of a shard), so that number does not matter.
+    pub(crate) fn network() -> Self {
+        Self::Bytes(PLANNED_AFTER)
+    }
+
     /// Returns when the plan pays of an answer in packets with a number of operands, if the parity
     /// rows of the code have `ones` ones. A plan follows these rows where they are much sparser,
     /// as those of array codes are, and then takes little time. The more operands such an answer

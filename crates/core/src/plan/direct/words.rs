@@ -58,7 +58,10 @@ pub(super) fn answer(
         combine(code, &from, &to)?
     };
     let terms = Terms::Words { field: symbols.field(), factors };
-    let planned = PlannedAfter::operands(terms.operands());
+    let planned = match encodes && symbols.evaluation().is_some() {
+        true => PlannedAfter::network(),
+        false => PlannedAfter::operands(terms.operands()),
+    };
     let (inputs, outputs) = (places(from), places(to));
     Some(Sums { inputs, outputs, terms, is_solved: !encodes, planned })
 }
@@ -87,7 +90,7 @@ fn transformed(symbols: &SymbolMatrix, from: &[u8], to: &[u8], encodes: bool) ->
         return None;
     }
     let planned = match encodes {
-        true => PlannedAfter::operands(program.operations()),
+        true => PlannedAfter::network(),
         false => PlannedAfter::Never,
     };
     let (inputs, outputs) = (places(from.to_vec()), places(to.to_vec()));
