@@ -16,11 +16,9 @@ fn schedule(arguments: &[&str]) -> Value {
 /// largest packet, a multiple of 64 bytes, with which they fit into a cache.
 #[test]
 fn the_rule_fills_a_cache_with_a_stripe() {
-    for (arguments, cells) in [
-        (&["6+3"][..], 9 * 4),
-        (&["rdp:k=6"], 8 * 6),
-        (&["rdp:k=3", "--order", "data"], 5 * 4),
-    ] {
+    for (arguments, cells) in
+        [(&["6+3"][..], 9 * 4), (&["rdp:k=6"], 8 * 6), (&["rdp:k=3", "--order", "data"], 5 * 4)]
+    {
         let report = schedule(arguments);
         let number = |field: &Value| field.as_u64().unwrap();
         let stripe = number(&report["packet_rule"]["stripe_packets"]);

@@ -231,7 +231,13 @@ mod tests {
     /// However wide a code is, its calls do not wait for plans, and plans do not wait for ever.
     #[test]
     fn wide_codes_begin_with_direct_answers() {
-        for (spec, after) in [("4+2", PLANNED_AFTER), ("160+160", PLANNED_AFTER_MOST)] {
+        for (spec, after) in [
+            ("4+2", PLANNED_AFTER),
+            ("160+160", PLANNED_AFTER_MOST),
+            // Encoded by transforms.
+            ("200+20", PLANNED_AFTER),
+            ("128+128", PLANNED_AFTER),
+        ] {
             let setup = setup(spec, CodecOptions::default().packet(64));
             let parity = setup.code.nodes().filter(|&node| !setup.code.holds_data(node));
             let lost: Vec<usize> = parity.map(NodeId::index).collect();

@@ -183,7 +183,10 @@ fn batches_add_up() {
     assert!(error.to_string().contains("the number of blocks that are read must be"), "{error}");
     parity[1].push(0);
     let error = world.code.encode(&all, &mut targets(&mut parity), 1).unwrap_err();
-    assert!(error.to_string().contains("parity block 1 of those given must have 256 bytes"), "{error}");
+    assert!(
+        error.to_string().contains("parity block 1 of those given must have 256 bytes"),
+        "{error}"
+    );
     assert!(world.code.add(&[0, 0], 0, &[], &mut [&mut [0; 128], &mut [0; 128]], 1).is_err());
     assert!(world.code.add(&[20], 0, &[], &mut [&mut [0; 128]], 1).is_err());
 }
