@@ -128,16 +128,17 @@ def one_thread(records: Records) -> Iterable[Cell]:
 
 def averages(records: Records) -> Iterable[Cell]:
     """Speeds by numbers of threads and ways to divide the work, on average over all parities and widths, from the least to the greatest."""
-    groups: dict[tuple[str, str], list[float]] = {}
+    groups: dict[tuple[str, str], list[tuple[float, Cell]]] = {}
     for name in SOURCES:
         for cell in records[f"jugan-{name}"]:
             run, _, split = cell.column.partition(": ")
             packets = f", {cell.row.partition(', ')[2]}" if name == "cauchy" else ""
             row = f"{name}{packets}, {run}"
-            groups.setdefault((row, "1 thread"), []).append(cell.speed / cell.value)
-            groups.setdefault((row, split), []).append(cell.speed)
-    for (row, column), speeds in groups.items():
-        yield Cell(row, column, sum(speeds) / len(speeds), min(speeds), max(speeds))
+            groups.setdefault((row, "1 thread"), []).append((cell.speed / cell.value, cell))
+            groups.setdefault((row, split), []).append((cell.speed, cell))
+    for (row, column), found in groups.items():
+        speeds, cells = zip(*found, strict=True)
+        yield Cell(row, column, sum(speeds) / len(speeds), min(speeds), max(speeds), doubt=doubts(cells))
 
 
 def nodes(records: Records) -> Iterable[Cell]:

@@ -258,8 +258,8 @@ pub struct PacketRuleEntry {
     /// The number of packets that a stripe needs: those that are read, the results and the
     /// temporaries.
     pub stripe_packets: usize,
-    /// The caches of the first processor; empty if the system does not describe them, or if the code
-    /// has no packets.
+    /// The caches of the first processor; empty if the system does not describe them, or if the
+    /// code has no packets.
     pub caches: Vec<CacheEntry>,
 }
 

@@ -363,6 +363,20 @@ fn options(code: &Code, args: &Bench) -> Result<CodecOptions, Failure> {
     Ok(options.split(split).plan(plan).direct(false))
 }
 
+/// Checks that shards of one strip do not have more bytes together than are measured.
+fn expect_measurable(code: &Code, all: usize, args: &Bench) -> Result<(), Failure> {
+    if all <= MOST_MEASURED {
+        return Ok(());
+    }
+    Err(Failure::arguments(format!(
+        "--packet {}: shards of one strip of {} have {} together; at most {} are measured",
+        args.packet,
+        code.spec(),
+        bytes(all as u64),
+        bytes(MOST_MEASURED as u64)
+    )))
+}
+
 /// Says if the smallest `parts` have more bytes together than the set.
 fn warn_of_set(parts: &str, all: usize, args: &Bench, output: &Output) {
     if all > args.set {
@@ -415,15 +429,7 @@ impl Workload {
         let strip = codec.strip();
         let unit = strip << LINE.trailing_zeros().saturating_sub(strip.trailing_zeros());
         let shard = (args.set / nodes / unit).max(1) * unit;
-        if shard.saturating_mul(nodes) > MOST_MEASURED {
-            let (spec, packet) = (codec.code().spec(), args.packet);
-            return Err(Failure::arguments(format!(
-                "--packet {packet}: shards of one strip of {spec} have {} together; at most {} \
-                 are measured",
-                bytes(shard.saturating_mul(nodes) as u64),
-                bytes(MOST_MEASURED as u64)
-            )));
-        }
+        expect_measurable(codec.code(), shard.saturating_mul(nodes), args)?;
         let stagger = if args.align == Align::Page { 0 } else { STAGGER };
         let new = |node| {
             let place = Shard::new(shard, node * stagger);

@@ -120,8 +120,8 @@ impl<T: Copy + Eq, P> Programs<T, P> {
         }
     }
 
-    /// Returns the program of `kept`, and makes it first if it pays now. If several calls make it at
-    /// once, one of their programs stays.
+    /// Returns the program of `kept`, and makes it first if it pays now. If several calls make it
+    /// at once, one of their programs stays.
     fn program<'k>(
         &self,
         kept: &'k Kept<T, P>,
