@@ -220,7 +220,7 @@ impl Progress {
 
     /// Notes that `bytes` more bytes are done.
     pub fn advance(&self, bytes: u64) {
-        let done = self.done.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let done = self.done.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
         if let Some(bar) = &self.bar {
             bar.set_position(done);
         }

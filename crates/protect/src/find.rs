@@ -692,11 +692,17 @@ fn assemble(known: KnownProtection<'_>, root: PathBuf) -> Result<Protection> {
     let KnownProtection { id, files, header, bytes, newest, .. } = known;
     let groups = layers(&files);
     let mut builder = Builder { entries: Vec::new(), layers: Vec::new() };
-    let is_newer = |group: &&Vec<&ParityFile>| group[0].header.generation > header.generation;
-    let mut unreadable_layers = groups.iter().filter(is_newer).count();
-    unreadable_layers += builder.add_older(&newest, &groups)?;
+    // Layers that are newer than the newest one that can be read.
+    let generations = files.iter().map(|file| file.header.generation);
+    let mut newer: BTreeSet<u32> = groups.iter().map(|group| group[0].header.generation).collect();
+    let named = named_generations(&files, id);
+    newer.extend(&named);
+    newer.retain(|&generation| generation > header.generation);
+    let newest_generation = generations.chain(named).max().unwrap_or(0);
+    let unreadable_layers = newer.len() + builder.add_older(&newest, &groups)?;
     let file = |_, item| Some(item);
-    builder.add_layer(&header, files_of(&groups, header.layer), bytes, &newest, file)?;
+    let files_of_newest = groups.iter().find(|group| group[0].header.agrees(&header));
+    builder.add_layer(&header, files_of_newest, bytes, &newest, file)?;
     builder.add_others(&newest);
     if unreadable_layers > 0 {
         builder.drop_orphans();
@@ -711,7 +717,6 @@ fn assemble(known: KnownProtection<'_>, root: PathBuf) -> Result<Protection> {
     };
     let left = stray.iter().copied().filter(is_left).map(path).collect();
     let stray = stray.into_iter().map(path).collect();
-    let newest_generation = files.iter().map(|file| file.header.generation).max().unwrap_or(0);
     let next_generation = newest_generation.saturating_add(1);
     let settings = settings_at(&root, newest.settings);
     Ok(Protection {
@@ -728,18 +733,20 @@ fn assemble(known: KnownProtection<'_>, root: PathBuf) -> Result<Protection> {
     })
 }
 
+/// Returns the generations that the final names of parity files state which lie beside `files`, but
+/// are damaged from end to end, or empty.
+fn named_generations(files: &[&ParityFile], id: Id) -> BTreeSet<u32> {
+    let known: HashSet<&Path> = files.iter().map(|file| file.path.as_path()).collect();
+    let folders: BTreeSet<&Path> = files.iter().filter_map(|file| file.path.parent()).collect();
+    let named = folders.into_iter().flat_map(|folder| named_files_in(folder).unwrap_or_default());
+    let damaged = named.filter(|path| !known.contains(path.as_path()) && !has_temporary_name(path));
+    damaged.filter_map(|path| Header::generation_in(&path, id)).collect()
+}
+
 /// Returns one header for each layer that is unfinished, because some of its files do not exist.
 fn unfinished(files: &[&ParityFile]) -> Vec<Header> {
     let layers = by_layer(files).into_iter().filter(|layer| is_unfinished(layer));
     layers.map(|layer| layer[0].header.clone()).collect()
-}
-
-/// Returns the files of a layer.
-fn files_of<'g, 'f>(
-    groups: &'g [Vec<&'f ParityFile>],
-    layer: Id,
-) -> Option<&'g Vec<&'f ParityFile>> {
-    groups.iter().find(|group| group[0].header.layer == layer)
 }
 
 /// Returns the parity files that do not belong to a layer that counts.

@@ -65,6 +65,7 @@
 //! file: `restored.rs` describes it.
 
 use std::ffi::OsString;
+use std::path::Path;
 
 use crc_fast::{CrcAlgorithm, checksum, checksum_combine};
 pub use paritas_store::object::format::ObjectId as Id;
@@ -273,6 +274,17 @@ impl Header {
         };
         let rest = format!("-{id}{layer}.{index}of{}.{EXTENSION}", self.count);
         owned_name([label, rest.as_bytes()].concat())
+    }
+
+    /// Returns the generation that the name of a parity file of the protection `id` states, if it
+    /// is a later one than the first.
+    pub fn generation_in(path: &Path, id: Id) -> Option<u32> {
+        let name = path.file_name()?.to_string_lossy().to_ascii_lowercase();
+        let mark = format!("-{}.layer", &id.to_string()[..8]);
+        let (_, rest) = name.rsplit_once(&mark)?;
+        let (generation, place) = rest.split_once('.')?;
+        let is_whole = place.ends_with(&format!(".{EXTENSION}")) && place.contains("of");
+        generation.parse().ok().filter(|_| is_whole)
     }
 }
 

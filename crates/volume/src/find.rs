@@ -291,6 +291,11 @@ pub(crate) async fn find_piece(
     let is_it =
         |found: &FoundObject| (found.length(), found.digest()) == (piece.length, piece.digest);
     match FindJob::of(files.cluster, &name).run().await {
+        // No upload makes such pieces; one could contain the other for ever.
+        Ok(found) if found.pieces().is_some() => {
+            let message = format!("{}: piece {name} is in pieces itself", files.name);
+            Err(Error::new(ErrorKind::NotRecognised, message))
+        }
         Ok(found) if is_it(&found) => Ok(found),
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
         // Pieces are removed when their object is replaced or removed.

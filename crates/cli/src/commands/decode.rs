@@ -53,7 +53,7 @@ fn into_folder(args: &Decode, inventory: Inventory, output: &Output) -> Outcome 
     for object in objects.into_iter().filter(|object| ids.contains_key(object.name())) {
         // A stored name is always a base name: shards with any other name are not recognised.
         let path = args.out.join(object.name());
-        let free = expect_free(&path, args.force);
+        let free = expect_free(&path, args.force).and_then(|()| expect_no_link(&path));
         worst.note(free.and_then(|()| one(&object, &path, args, output)), output);
     }
     worst.end(output)
@@ -74,6 +74,18 @@ fn expect_free(path: &Path, force: bool) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::arguments(format!("{} exists; --force replaces it", shown(path))))
+}
+
+/// Refuses a symbolic link in the place of a name that shards state: it would lead out of the
+/// folder.
+fn expect_no_link(path: &Path) -> Result<(), Failure> {
+    match path.symlink_metadata() {
+        Ok(found) if found.is_symlink() => Err(Failure::arguments(format!(
+            "{} is a symbolic link, and is not followed; give its target as the file to write",
+            shown(path)
+        ))),
+        _ => Ok(()),
+    }
 }
 
 fn one(object: &Object, out: &Path, args: &Decode, output: &Output) -> Outcome {

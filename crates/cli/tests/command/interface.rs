@@ -643,6 +643,16 @@ fn an_existing_output_is_refused_unless_forced() {
     assert_eq!(fs::read(&out).unwrap(), yard.content);
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
 
+    // A name that shards state leads nowhere else.
+    let folder = yard.path("folder");
+    fs::create_dir(&folder).unwrap();
+    fs::write(&out, "precious").unwrap();
+    symlink(&out, folder.join("object")).unwrap();
+    let message =
+        fails(&[&decode(&folder)[..], &args!["--force"]].concat(), exit::ARGUMENTS, "arguments");
+    assert!(message.contains("is a symbolic link"), "{message}");
+    assert_eq!(fs::read(&out).unwrap(), b"precious");
+
     // An object cannot be decoded to one of its own shard files.
     let (shard, before) = (yard.shards().join("object.0of6.paritas"), snapshot(&yard.shards()));
     symlink(&shard, yard.path("to a shard")).unwrap();

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use paritas_store::error::Result;
 
-use super::{Builder, EntryKind, Layer, LayerPiece, ProtectedEntry, catalogue, files_of, lossy};
+use super::{Builder, EntryKind, Layer, LayerPiece, ProtectedEntry, catalogue, lossy};
 use crate::catalogue::{Catalogue, Item, ItemKind, bad, check_path};
 use crate::format::Header;
 use crate::parity::ParityFile;
@@ -21,8 +21,10 @@ impl Builder {
         let kept = kept(newest);
         let mut unreadable = 0;
         for (number, older) in (0..).zip(&newest.older) {
-            let files = files_of(groups, older.layer);
-            let Some((header, bytes, catalogue)) = files.and_then(|files| catalogue(files)) else {
+            // A forged header can name the layer, too; its catalogue cannot be read.
+            let mut of_layer = groups.iter().filter(|group| group[0].header.layer == older.layer);
+            let read = of_layer.find_map(|files| Some((files, catalogue(files)?)));
+            let Some((files, (header, bytes, catalogue))) = read else {
                 unreadable += 1;
                 continue;
             };
@@ -31,7 +33,7 @@ impl Builder {
                 _ if dead.contains(&piece) => None,
                 newer => Some(newer.copied().unwrap_or(item)),
             };
-            self.add_layer(&header, files, bytes, &catalogue, file)?;
+            self.add_layer(&header, Some(files), bytes, &catalogue, file)?;
         }
         Ok(unreadable)
     }

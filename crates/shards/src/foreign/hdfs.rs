@@ -69,11 +69,13 @@ fn layout(code: &Code, k: usize, length: u64, hints: &Hints) -> Result<FragmentL
 
 /// Returns the total length of the data fragments, which is the length of the file.
 fn data_length(files: &[Option<PathBuf>], k: usize) -> Result<u64> {
-    let all: Option<u64> = lengths(&files[..k])?.into_iter().sum();
-    all.ok_or_else(|| {
+    let all: Option<Vec<u64>> = lengths(&files[..k])?.into_iter().collect();
+    let all = all.ok_or_else(|| {
         Error::parameters(
             "a data fragment is missing, so the length of the file is unknown; give it as `length`",
         )
         .naming(&["length"])
-    })
+    })?;
+    let sum = all.iter().try_fold(0_u64, |sum, &length| sum.checked_add(length));
+    sum.ok_or_else(|| Error::parameters("the data fragments are longer than any file together"))
 }

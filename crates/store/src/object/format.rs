@@ -176,6 +176,10 @@ const MAX_BODY: usize = 1 << 20;
 /// Largest length, in bytes, of a record that is read.
 pub const MAX_RECORD: usize = PREFIX + MAX_BODY + CRC;
 const MAX_NAME: usize = 255;
+
+/// Largest number of entries of a pin. Codes have some ten, and each entry of a forged header would
+/// take thirty times as much memory as it has bytes.
+const MAX_PIN: usize = 64;
 /// Names of the layouts of a lane's bytes.
 const LAYOUTS: [&str; 2] = ["packets", "words"];
 
@@ -395,6 +399,10 @@ impl Identity {
         }
         if self.packet == 0 || self.packet as usize > MAX_PACKET {
             return Err(format!("a packet of {} bytes; 1 to {MAX_PACKET} are legal", self.packet));
+        }
+        if self.pin.len() > MAX_PIN {
+            let entries = self.pin.len();
+            return Err(format!("a pin of {entries} entries; {MAX_PIN} are legal"));
         }
         if self.stripes == 0 || self.shards == 0 {
             return Err("an object without stripes or shards".to_owned());

@@ -557,7 +557,11 @@ impl FolderInner {
 
     fn sweep(&self, age: Duration) -> Result<u64> {
         let trouble = |error| self.trouble("clear", STAGING, error);
-        let entries = match fs::read_dir(self.root.join(STAGING)) {
+        let folder = self.root.join(STAGING);
+        if fs::symlink_metadata(&folder).is_ok_and(|found| found.is_symlink()) {
+            return Err(self.refused(STAGING, "is a symbolic link"));
+        }
+        let entries = match fs::read_dir(folder) {
             Err(error) if is_absence(&error) && self.root.is_dir() => return Ok(0),
             entries => entries.map_err(trouble)?,
         };
@@ -742,6 +746,20 @@ mod tests {
         }
         assert_eq!((created, fs::read(&target).unwrap()), (1, b"one".to_vec()));
         assert!(!folder.abilities().create);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_sweep_stays_within_the_node() {
+        let root = tempfile::tempdir().unwrap();
+        let (node, others) = (root.path().join("node"), root.path().join("others"));
+        [&node, &others].into_iter().for_each(|folder| fs::create_dir(folder).unwrap());
+        fs::write(others.join("file"), "precious").unwrap();
+        std::os::unix::fs::symlink(&others, node.join(STAGING)).unwrap();
+        let folder = FolderNode::new("a", &node, false);
+        let error = folder.inner.sweep(Duration::ZERO).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+        assert!(others.join("file").exists());
     }
 
     #[test]

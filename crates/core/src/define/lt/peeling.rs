@@ -90,11 +90,6 @@ impl Peeling {
         self.arrivals.len()
     }
 
-    /// Number of data blocks determined.
-    pub fn known(&self) -> usize {
-        self.found.len()
-    }
-
     /// Whether block `block`, which must exist, has been received.
     pub(crate) fn has(&self, block: usize) -> bool {
         self.received[block]
