@@ -266,7 +266,7 @@ mod tests {
     use crate::found::GetOptions;
     use crate::node::{Fault, Faulty, FolderNode, Node, NodeCall, Trigger};
     use crate::placement::Member;
-    use crate::put::PutOptions;
+    use crate::put::{PutJob, PutOptions};
     use crate::setup::Setup;
     use crate::volume::Volume;
 
@@ -362,6 +362,37 @@ mod tests {
         assert_eq!(verdict.state, State::Lost, "{verdict:?}");
         let repaired = volume.repair(&name, true).await.unwrap_err();
         assert_eq!(repaired.kind(), ErrorKind::TooFewShards, "{repaired}");
+    }
+
+    /// No upload makes a piece that is in pieces. One could contain another for ever.
+    #[tokio::test]
+    async fn a_piece_in_pieces_is_refused() {
+        let (root, name) = (tempfile::tempdir().unwrap(), ObjectName::new("object").unwrap());
+        let volume = volume(root.path(), &|folder| Arc::new(folder));
+        volume.mark_nodes().await.unwrap();
+        // Writes an object whose only piece is the object `piece`, which is in pieces or not.
+        let put_around = async |name: &ObjectName, upload: &str, piece: &ObjectName| {
+            let found = FindJob::of(&volume.cluster, piece).run().await.unwrap();
+            let piece = Piece { number: 1, length: found.length(), digest: found.digest() };
+            let job = PutJob::new(&volume.cluster, name, PutOptions::default()).unwrap();
+            job.run_in_pieces(upload, vec![piece]).await.map_err(|failed| failed.error).unwrap();
+        };
+        let [inner, outer] = ["inner", "outer"].map(|upload| names::piece(upload, 1).unwrap());
+        let job = PutJob::new(&volume.cluster, &inner, PutOptions::default()).unwrap();
+        job.run(Box::new(std::io::Cursor::new(vec![7; 1000]))).await.unwrap();
+        put_around(&name, "inner", &inner).await;
+        assert_eq!(volume.verify(&name, true).await.unwrap().state, State::Intact);
+        put_around(&outer, "inner", &inner).await;
+        put_around(&name, "outer", &outer).await;
+        let refused = |error: Error| {
+            assert_eq!(error.kind(), ErrorKind::NotRecognised, "{error}");
+            assert!(error.to_string().contains("is in pieces itself"), "{error}");
+        };
+        refused(volume.verify(&name, true).await.unwrap_err());
+        refused(volume.repair(&name, true).await.unwrap_err());
+        let (mut sink, options) = (Vec::new(), GetOptions::default());
+        refused(volume.get(&name, None, &mut sink, options, &|_| {}).await.unwrap_err());
+        assert!(sink.is_empty());
     }
 
     #[tokio::test]

@@ -1,5 +1,6 @@
 use super::builder::check_tree;
 use super::*;
+use crate::format::RecordPlace;
 use std::collections::BTreeMap;
 
 use minicbor::bytes::ByteVec;
@@ -80,5 +81,33 @@ fn details_that_were_written_once_stay_readable() {
         assert_eq!((details.changed, details.owner), (changed, Some(Owner { user, group })));
         let stored = details.extended.as_ref().map(|it| minicbor::to_vec(&**it).unwrap());
         assert_eq!(stored, extended, "{path}");
+    }
+}
+
+/// A header that names an intact layer, but describes it otherwise, ends nothing and hides no file.
+#[test]
+fn a_forged_header_hides_no_layer() {
+    let vectors = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/protect/third");
+    for is_wider in [true, false] {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path();
+        for file in fs::read_dir(&vectors).unwrap().map(|file| file.unwrap().path()) {
+            fs::copy(&file, folder.join(file.file_name().unwrap())).unwrap();
+        }
+        let before = find(&[folder.to_owned()]).unwrap().remove(0);
+        let mut forged = before.layers.last().unwrap().header.clone();
+        forged.generation += 1;
+        forged.catalogue.each = 1;
+        if is_wider {
+            (forged.count, forged.index) = (200, 199);
+        }
+        fs::write(folder.join("forged"), forged.to_bytes(RecordPlace::Header)).unwrap();
+        let after = find(&[folder.to_owned()]).unwrap().remove(0);
+        let files = |found: &Protection| {
+            let files = found.layers.iter().flat_map(|layer| layer.files.clone());
+            files.map(|file| file.map(|file| file.path)).collect::<Vec<_>>()
+        };
+        assert_eq!(files(&after), files(&before));
+        assert!(files(&after).iter().all(Option::is_some));
     }
 }
