@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 /// Smallest number k·m of coefficients for which `k+m` names a code of words that transforms
-/// compute. Programs of packets for so many coefficients have two thousand instructions and more,
+/// compute. Programs of packets for so many coefficients have some 2,500 instructions and more,
 /// which the processor's cache of decoded instructions does not hold. (Encoding and recovering m
 /// losses, as multiples of the speed in packets; AVX2 on Zen 3, in cache, and from memory in
 /// parentheses: 30+8 0.7 and 0.6 (1.0 and 1.3), 30+10 1.3 and 0.9 (1.6 and 1.3), 24+24 2.2 and 0.9,
