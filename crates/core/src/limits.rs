@@ -7,12 +7,12 @@ use std::ops::Range;
 use std::time::Duration;
 
 /// Smallest number k·m of coefficients for which `k+m` names a code of words that transforms
-/// compute. Programs of packets for so many coefficients have some 2,500 instructions and more,
-/// which the processor's cache of decoded instructions does not hold. (Encoding and recovering m
-/// losses, as multiples of the speed in packets; AVX2 on Zen 3, in cache, and from memory in
-/// parentheses: 30+8 0.7 and 0.6 (1.0 and 1.3), 30+10 1.3 and 0.9 (1.6 and 1.3), 24+24 2.2 and 0.9,
-/// 31+31 3.4 and 0.6, 64+31 4.3 and 3.1, 100+20 4.2 and 3.5. With GFNI, a product of words takes
-/// one instruction instead of six.)
+/// compute. A program of packets for so many coefficients has about 2,500 instructions, too many
+/// for the processor's cache of decoded instructions. (Speed as a multiple of that in packets, for
+/// encoding and for recovering m losses; AVX2 on Zen 3, in cache, and from memory in parentheses:
+/// 30+8 0.7 and 0.6 (1.0 and 1.3), 30+10 1.3 and 0.9 (1.6 and 1.3), 24+24 2.2 and 0.9, 31+31 3.4
+/// and 0.6, 64+31 4.3 and 3.1, 100+20 4.2 and 3.5. With GFNI, a product of words takes one
+/// instruction instead of six.)
 pub(crate) const WIDE: usize = 300;
 
 /// Largest number of steps for trying which losses a user's matrix survives, when its code is made:

@@ -733,14 +733,20 @@ fn assemble(known: KnownProtection<'_>, root: PathBuf) -> Result<Protection> {
     })
 }
 
-/// Returns the generations that the final names of parity files state which lie beside `files`, but
-/// are damaged from end to end, or empty.
+/// Returns the generations of parity files that lie beside `files`, but are empty or damaged from
+/// end to end. Only their names state them.
 fn named_generations(files: &[&ParityFile], id: Id) -> BTreeSet<u32> {
-    let known: HashSet<&Path> = files.iter().map(|file| file.path.as_path()).collect();
     let folders: BTreeSet<&Path> = files.iter().filter_map(|file| file.path.parent()).collect();
     let named = folders.into_iter().flat_map(|folder| named_files_in(folder).unwrap_or_default());
-    let damaged = named.filter(|path| !known.contains(path.as_path()) && !has_temporary_name(path));
-    damaged.filter_map(|path| Header::generation_in(&path, id)).collect()
+    // What this process may not read is not known to be damaged.
+    let is_damaged = |path: &PathBuf| {
+        !has_temporary_name(path)
+            && ParityFile::recognise(path).is_none()
+            && refusal(path).is_none()
+    };
+    let generation = |path: &PathBuf| Header::generation_in(path, id);
+    let stated = named.filter_map(|path| Some((generation(&path)?, path)));
+    stated.filter(|(_, path)| is_damaged(path)).map(|(generation, _)| generation).collect()
 }
 
 /// Returns one header for each layer that is unfinished, because some of its files do not exist.

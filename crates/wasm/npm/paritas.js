@@ -46,7 +46,7 @@ function listOf(shards) {
   throw new ParitasError({ kind: "Request", message: `shards must be an array; got ${shards === null ? null : typeof shards}` });
 }
 
-/** Options, of which none but `known` are there. */
+/** Returns the options. Refuses those whose names are not among `known`. */
 function optionsOf(options, known) {
   const unknown = Object.keys(options ?? {}).find((key) => !known.includes(key));
   if (unknown === undefined) return options ?? {};

@@ -30,7 +30,8 @@ pub const MAX_SPEC_BYTES: usize = 64 * 1024;
 /// The family that `k+m` stands for.
 const DEFAULT_FAMILY: &str = "cauchy";
 
-/// The family that `k+m` stands for if k·m is at least [`WIDE`]: transforms compute its codes.
+/// The family that `k+m` stands for if k·m is at least [`WIDE`], m at least 2, and k + m at most
+/// [`MOST_WIDE_NODES`]. Transforms compute its codes.
 const WIDE_FAMILY: &str = "backblaze";
 
 /// Largest number of nodes of a code of [`WIDE_FAMILY`].

@@ -29,8 +29,9 @@ const KEPT: usize = 512;
 /// over words and 400 KB for a bit matrix with w = 8; one for 100+30 takes 6 MB.)
 const KEPT_BYTES: usize = 256 << 20;
 
-/// Number of times that a call tries to take the lock. It is held for less than the time that a
-/// thread takes to let others run, unless the thread that held it was not forked.
+/// Number of times that a call tries to take the lock, letting other threads run in between. No
+/// thread holds it so long; but in a forked process, the lock of a thread that only the parent has
+/// is never released.
 const TRIES: usize = 1000;
 
 /// Key of a program: numbers that name the computation and its sizes, and the caller's table.
