@@ -25,6 +25,10 @@ use crate::patience::ClientPatience;
 /// the body ends: in a minute, a kilobyte a second.
 const LEAST: usize = 64 << 10;
 
+/// The most bytes of a document: more than the keys of a thousand objects take, or ten thousand
+/// parts. The adapter keeps a document in memory.
+pub const MOST_DOCUMENT: u64 = 8 << 20;
+
 /// Why a body did not arrive.
 #[derive(Debug, Clone, Copy)]
 enum ArrivalFault {
@@ -33,6 +37,7 @@ enum ArrivalFault {
     Digest,
     Trailer,
     Cdata,
+    Document,
 }
 
 /// How far the body of a request has arrived. All clones are of the same body.
@@ -42,6 +47,7 @@ pub struct BodyArrival(Arc<Mutex<ArrivalState>>);
 #[derive(Debug, Default)]
 struct ArrivalState {
     is_over: bool,
+    is_document: bool,
     /// The number of bytes that have come.
     bytes: u64,
     fault: Option<ArrivalFault>,
@@ -52,6 +58,12 @@ impl BodyArrival {
     /// Whether the body was read to its end.
     pub fn is_over(&self) -> bool {
         held(&self.0).is_over
+    }
+
+    /// Whether the body is a document that is still to come.
+    pub fn is_of_document(&self) -> bool {
+        let state = held(&self.0);
+        state.is_document && !state.is_over
     }
 
     /// Returns the number of bytes that have come, with the framing.
@@ -72,6 +84,7 @@ impl BodyArrival {
                 s3_error!(BadDigest, "the document does not have a digest that was stated")
             }
             ArrivalFault::Trailer => lacking_trailer(),
+            ArrivalFault::Document => too_long_document(),
             ArrivalFault::Cdata => {
                 s3_error!(MalformedXML, "the document has a CDATA section; escape its text instead")
             }
@@ -84,6 +97,11 @@ impl BodyArrival {
     }
 }
 
+/// Returns the error for a document with more than [`MOST_DOCUMENT`] bytes.
+pub fn too_long_document() -> S3Error {
+    s3_error!(MaxMessageLengthExceeded, "a document has at most {MOST_DOCUMENT} bytes")
+}
+
 /// Returns a request as the adapter gets it, and how far its body has arrived. The extensions of
 /// the request have that as well, and the patience with its client.
 pub fn arriving(request: Request<Incoming>, patience: Duration) -> (Request<Body>, BodyArrival) {
@@ -92,6 +110,7 @@ pub fn arriving(request: Request<Incoming>, patience: Duration) -> (Request<Body
     let arrival = BodyArrival::default();
     held(&arrival.0).is_over = body.is_end_stream();
     let expected = expected_document(&head.method, head.uri.query(), &head.headers);
+    held(&arrival.0).is_document = expected.is_some();
     head.extensions.insert(arrival.clone());
     head.extensions.insert(ClientPatience(patience));
     if framing == Framing::Unsigned {
@@ -216,7 +235,7 @@ impl ArrivingBody {
             if let (Some(judge), Some(bytes)) = (&mut self.document, frame.data_ref()) {
                 judge.update(bytes);
             }
-            return Ok(Some(frame));
+            return self.expect_short().map(|()| Some(frame));
         };
         let Ok(bytes) = frame.into_data() else { return Ok(None) };
         let content =
@@ -224,11 +243,21 @@ impl ArrivingBody {
         if let Some(judge) = &mut self.document {
             content.iter().for_each(|bytes| judge.update(bytes));
         }
+        self.expect_short()?;
         match self.is_decoded {
             true => self.content.extend(content),
             false => return Ok(Some(Frame::data(bytes))),
         }
         Ok(None)
+    }
+
+    /// Refuses a document that is too long.
+    fn expect_short(&self) -> Result<(), StdError> {
+        let is_long = |document: &DocumentJudge| document.judge.count() > MOST_DOCUMENT;
+        match self.document.as_ref().is_some_and(is_long) {
+            true => Err(self.refuse(ArrivalFault::Document)),
+            false => Ok(()),
+        }
     }
 
     fn end(&mut self) -> Result<(), StdError> {

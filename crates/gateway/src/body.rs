@@ -147,6 +147,9 @@ impl RequestBody {
         match next(&mut self.line) {
             Some(Incoming::Bytes(bytes)) => {
                 self.judge.iter_mut().for_each(|judge| judge.update(&bytes));
+                if let Some(refusal) = self.judge.as_ref().and_then(BodyJudge::too_long) {
+                    return Err(self.refuse(refusal));
+                }
                 self.piece = bytes;
                 Ok(true)
             }
@@ -224,6 +227,11 @@ pub fn line(length: u64, patience: Duration) -> (AnswerSink, Outgoing) {
 }
 
 impl AnswerSink {
+    /// Whether somebody still waits for bytes.
+    pub fn is_wanted(&self) -> bool {
+        !self.line.is_closed()
+    }
+
     /// Ends the bytes: with the last piece if they are right, otherwise with an error. Does not
     /// fail if the other end is gone.
     pub async fn end(mut self, result: Result<(), Error>) {

@@ -8,49 +8,74 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use s3s::dto::{Range, Timestamp, TimestampFormat};
+use s3s::path::S3Path;
 use s3s::{S3Error, S3Result, s3_error};
 
 use crate::headers::{Framing, decoded_length, is_chunked, trailing};
 
+/// What a request is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subject {
+    Buckets,
+    Bucket,
+    Object,
+}
+
+impl Subject {
+    /// Returns what a request to this path is about.
+    pub fn of(path: &S3Path) -> Self {
+        match path {
+            S3Path::Root => Self::Buckets,
+            S3Path::Bucket { .. } => Self::Bucket,
+            S3Path::Object { .. } => Self::Object,
+        }
+    }
+}
+
+/// The methods that are offered for buckets, and for objects.
+type OfferedMethods = [&'static [&'static str]; 2];
+
+const NOTHING: OfferedMethods = [&[], &[]];
+
 /// The queries that name something other than the bytes of an object or the objects of a bucket,
-/// and the methods with which they are offered.
-const SUBRESOURCES: [(&str, &[&str]); 36] = [
-    ("delete", &["POST"]),
-    ("location", &["GET"]),
-    ("partNumber", &["GET", "HEAD", "PUT"]),
-    ("tagging", &["GET", "PUT", "DELETE"]),
-    ("uploadId", &["GET", "PUT", "POST", "DELETE"]),
-    ("uploads", &["GET", "POST"]),
-    ("versioning", &["GET"]),
-    ("accelerate", &[]),
-    ("acl", &[]),
-    ("analytics", &[]),
-    ("attributes", &[]),
-    ("cors", &[]),
-    ("encryption", &[]),
-    ("intelligent-tiering", &[]),
-    ("inventory", &[]),
-    ("legal-hold", &[]),
-    ("lifecycle", &[]),
-    ("logging", &[]),
-    ("metadataConfiguration", &[]),
-    ("metadataTable", &[]),
-    ("metrics", &[]),
-    ("notification", &[]),
-    ("object-lock", &[]),
-    ("ownershipControls", &[]),
-    ("policy", &[]),
-    ("policyStatus", &[]),
-    ("publicAccessBlock", &[]),
-    ("renameObject", &[]),
-    ("replication", &[]),
-    ("requestPayment", &[]),
-    ("restore", &[]),
-    ("retention", &[]),
-    ("select", &[]),
-    ("torrent", &[]),
-    ("versions", &[]),
-    ("website", &[]),
+/// and the methods that are offered with them.
+const SUBRESOURCES: [(&str, OfferedMethods); 36] = [
+    ("delete", [&["POST"], &[]]),
+    ("location", [&["GET"], &[]]),
+    ("partNumber", [&[], &["GET", "HEAD", "PUT"]]),
+    ("tagging", [&[], &["GET", "PUT", "DELETE"]]),
+    ("uploadId", [&[], &["GET", "PUT", "POST", "DELETE"]]),
+    ("uploads", [&["GET"], &["POST"]]),
+    ("versioning", [&["GET"], &[]]),
+    ("accelerate", NOTHING),
+    ("acl", NOTHING),
+    ("analytics", NOTHING),
+    ("attributes", NOTHING),
+    ("cors", NOTHING),
+    ("encryption", NOTHING),
+    ("intelligent-tiering", NOTHING),
+    ("inventory", NOTHING),
+    ("legal-hold", NOTHING),
+    ("lifecycle", NOTHING),
+    ("logging", NOTHING),
+    ("metadataConfiguration", NOTHING),
+    ("metadataTable", NOTHING),
+    ("metrics", NOTHING),
+    ("notification", NOTHING),
+    ("object-lock", NOTHING),
+    ("ownershipControls", NOTHING),
+    ("policy", NOTHING),
+    ("policyStatus", NOTHING),
+    ("publicAccessBlock", NOTHING),
+    ("renameObject", NOTHING),
+    ("replication", NOTHING),
+    ("requestPayment", NOTHING),
+    ("restore", NOTHING),
+    ("retention", NOTHING),
+    ("select", NOTHING),
+    ("torrent", NOTHING),
+    ("versions", NOTHING),
+    ("website", NOTHING),
 ];
 
 /// The queries of a request about all buckets, beside those that sign it.
@@ -95,6 +120,9 @@ const CHECKSUM: &str = "x-amz-checksum-";
 const CHECKSUMS: [&str; 8] =
     ["crc32", "crc32c", "crc64nvme", "sha1", "sha256", "algorithm", "mode", "type"];
 
+/// The names of the checksums in headers that choose one.
+const ALGORITHMS: [&str; 5] = ["CRC32", "CRC32C", "CRC64NVME", "SHA1", "SHA256"];
+
 /// The checksums that a header may state, with their numbers of bytes.
 const CHECKSUM_BYTES: [(&str, usize); 5] =
     [("crc32", 4), ("crc32c", 4), ("crc64nvme", 8), ("sha1", 20), ("sha256", 32)];
@@ -130,12 +158,20 @@ pub fn carry_over(query: Option<&str>, headers: &mut HeaderMap) -> S3Result<()> 
 
 /// Refuses a request that asks for something that is not offered, or has headers of S3 that are not
 /// signed although others are.
-pub fn expect_offered(method: &Method, query: Option<&str>, headers: &HeaderMap) -> S3Result<()> {
+pub fn expect_offered(
+    method: &Method,
+    subject: Subject,
+    query: Option<&str>,
+    headers: &HeaderMap,
+) -> S3Result<()> {
     let query: Vec<(String, String)> =
         url::form_urlencoded::parse(query.unwrap_or_default().as_bytes()).into_owned().collect();
-    expect_offered_queries(method, &query)?;
+    expect_offered_queries(method, subject, &query)?;
     expect_offered_headers(headers)?;
     expect_offered_body(method, headers)?;
+    if subject != Subject::Object && headers.contains_key("x-amz-copy-source") {
+        return Err(s3_error!(InvalidRequest, "a copy needs a key"));
+    }
     if query.iter().any(|(name, _)| name == "partNumber")
         && headers.contains_key(RANGE)
         && method != Method::PUT
@@ -145,6 +181,9 @@ pub fn expect_offered(method: &Method, query: Option<&str>, headers: &HeaderMap)
     let Some(signed) = signed_names(&query, headers) else { return Ok(()) };
     let is_in_query = |name: &str| query.iter().any(|(one, _)| one.eq_ignore_ascii_case(name));
     let is_signed = |name: &str| signed.split(';').any(|one| one == name) || is_in_query(name);
+    if !is_signed("host") {
+        return Err(s3_error!(AccessDenied, "the signature does not cover the host"));
+    }
     let names = headers.keys().map(HeaderName::as_str);
     let mut unsigned = names.filter(|name| name.starts_with("x-amz-") && !is_signed(name));
     match unsigned.next() {
@@ -155,12 +194,23 @@ pub fn expect_offered(method: &Method, query: Option<&str>, headers: &HeaderMap)
     }
 }
 
-fn expect_offered_queries(method: &Method, query: &[(String, String)]) -> S3Result<()> {
+fn expect_offered_queries(
+    method: &Method,
+    subject: Subject,
+    query: &[(String, String)],
+) -> S3Result<()> {
     let text = |name: &str| query.iter().find(|(one, _)| one == name).map(|(_, text)| text);
-    for (name, methods) in SUBRESOURCES {
+    for (name, [for_buckets, for_objects]) in SUBRESOURCES {
+        let methods = if subject == Subject::Object { for_objects } else { for_buckets };
         if text(name).is_some() && !methods.contains(&method.as_str()) {
-            return Err(s3_error!(NotImplemented, "{method} with ?{name} is not offered"));
+            return Err(s3_error!(NotImplemented, "{method} with ?{name} is not offered here"));
         }
+    }
+    if text("list-type").is_some_and(|version| version != "2") {
+        return Err(s3_error!(InvalidArgument, "the list-type is 2, or is left out"));
+    }
+    if subject != Subject::Object && text("versionId").is_some() {
+        return Err(s3_error!(InvalidArgument, "a bucket has no versionId"));
     }
     if text("versionId").is_some_and(|version| version.is_empty()) {
         return Err(s3_error!(InvalidArgument, "the versionId is empty"));
@@ -218,7 +268,13 @@ fn expect_offered_headers(headers: &HeaderMap) -> S3Result<()> {
         }
     }
     expect_digests(headers)?;
+    expect_known(headers, "x-amz-checksum-algorithm", &ALGORITHMS)?;
+    expect_known(headers, "x-amz-sdk-checksum-algorithm", &ALGORITHMS)?;
+    expect_known(headers, "x-amz-checksum-type", &["COMPOSITE", "FULL_OBJECT"])?;
     let trailing = trailing(headers);
+    if let Some(name) = trailing.iter().find(|name| !name.starts_with(CHECKSUM)) {
+        return Err(s3_error!(NotImplemented, "{name} after the body is not offered"));
+    }
     let names = headers.keys().map(HeaderName::as_str).chain(trailing.iter().map(String::as_str));
     let mut unknown = names.filter(|name| {
         name.strip_prefix(CHECKSUM).is_some_and(|which| !CHECKSUMS.contains(&which))
@@ -226,6 +282,15 @@ fn expect_offered_headers(headers: &HeaderMap) -> S3Result<()> {
     match unknown.next() {
         Some(name) => Err(s3_error!(NotImplemented, "the checksum of {name} is not offered")),
         None => Ok(()),
+    }
+}
+
+/// Refuses a header that has none of these words.
+fn expect_known(headers: &HeaderMap, name: &str, words: &[&str]) -> S3Result<()> {
+    let Some(given) = headers.get(name).map(HeaderValue::as_bytes) else { return Ok(()) };
+    match words.iter().any(|word| word.as_bytes().eq_ignore_ascii_case(given)) {
+        true => Ok(()),
+        false => Err(s3_error!(InvalidRequest, "{name} is one of {}", words.join(", "))),
     }
 }
 
@@ -254,6 +319,12 @@ fn expect_offered_body(method: &Method, headers: &HeaderMap) -> S3Result<()> {
     let is_writing = [Method::PUT, Method::POST].contains(method);
     if is_writing && headers.get(IF_NONE_MATCH).is_some_and(|text| text != "*") {
         return Err(s3_error!(NotImplemented, "what is written has no If-None-Match but *"));
+    }
+    let mut conditions = vec![IF_MODIFIED_SINCE, IF_UNMODIFIED_SINCE];
+    conditions.extend((method == Method::DELETE).then_some(IF_NONE_MATCH));
+    let is_changing = is_writing || method == Method::DELETE;
+    if let Some(name) = conditions.iter().find(|name| is_changing && headers.contains_key(*name)) {
+        return Err(s3_error!(NotImplemented, "{method} does not obey {name}"));
     }
     match Framing::of(method, headers) {
         Framing::Unsigned if decoded_length(headers).is_none() => Err(s3_error!(
@@ -299,6 +370,15 @@ pub fn refused_form(method: &Method, headers: &HeaderMap) -> Option<S3Error> {
     is_form.then(|| s3_error!(NotImplemented, "forms of browsers are not offered"))
 }
 
+/// Refuses a signature that cannot be read. The adapter would take the request for one that is not
+/// signed, and its body for one that is not framed.
+pub fn refused_signature(headers: &HeaderMap) -> Option<S3Error> {
+    let mut signatures = headers.get_all(AUTHORIZATION).into_iter();
+    let is_readable = signatures.next().is_none_or(|one| one.to_str().is_ok());
+    let is_one = signatures.next().is_none();
+    (!is_one || !is_readable).then(|| s3_error!(InvalidArgument, "Authorization is one text"))
+}
+
 /// Whether a proxy says that a request comes from elsewhere.
 pub fn is_forwarded(headers: &HeaderMap) -> bool {
     let names = ["forwarded", "x-forwarded-for", "x-real-ip", "via"];
@@ -333,7 +413,9 @@ mod tests {
         for (name, value) in given {
             headers.insert(*name, value.parse().unwrap());
         }
-        let refused = expect_offered(&method, Some(query), &headers).err();
+        let subject = if query.contains("BUCKET") { Subject::Bucket } else { Subject::Object };
+        let query = query.strip_prefix("BUCKET").unwrap_or(query);
+        let refused = expect_offered(&method, subject, Some(query), &headers).err();
         refused.map(|error| error.code().as_str().to_owned())
     }
 
@@ -354,7 +436,17 @@ mod tests {
             (Method::PUT, "partNumber=1&uploadId=1", None),
             (Method::DELETE, "uploadId=1", None),
             (Method::GET, "prefix=acl&list-type=2", None),
-            (Method::POST, "delete", None),
+            (Method::POST, "BUCKETdelete", None),
+            (Method::POST, "delete", Some("NotImplemented")),
+            (Method::GET, "uploads", Some("NotImplemented")),
+            (Method::GET, "BUCKETuploads", None),
+            (Method::GET, "BUCKETlocation", None),
+            (Method::GET, "versioning", Some("NotImplemented")),
+            (Method::DELETE, "BUCKETuploadId=x", Some("NotImplemented")),
+            (Method::PUT, "BUCKETpartNumber=1&uploadId=x", Some("NotImplemented")),
+            (Method::DELETE, "BUCKETversionId=null", Some("InvalidArgument")),
+            (Method::GET, "BUCKETlist-type=3", Some("InvalidArgument")),
+            (Method::GET, "BUCKETlist-type=2", None),
             (Method::GET, "encoding-type=url", None),
             (Method::GET, "encoding-type=foo", Some("InvalidArgument")),
         ] {
@@ -385,6 +477,11 @@ mod tests {
             ("x-amz-trailer", "x-amz-checksum-md5", Some("NotImplemented")),
             ("if-none-match", "*", None),
             ("if-none-match", "\"0\"", Some("NotImplemented")),
+            ("if-unmodified-since", "Thu, 26 Nov 2026 10:00:00 GMT", Some("NotImplemented")),
+            ("x-amz-checksum-algorithm", "BOGUS", Some("InvalidRequest")),
+            ("x-amz-sdk-checksum-algorithm", "CRC32", None),
+            ("x-amz-checksum-type", "BOGUS", Some("InvalidRequest")),
+            ("x-amz-trailer", "content-md5", Some("NotImplemented")),
             ("content-encoding", "aws-chunked", Some("MissingContentLength")),
         ] {
             assert_eq!(refusal(Method::PUT, "", &[(name, value)]).as_deref(), code, "{name}");
@@ -468,7 +565,7 @@ mod tests {
         assert_eq!(headers["x-amz-meta-a"].as_bytes(), "é".as_bytes());
         assert_eq!(headers["x-amz-copy-source"], "a/b");
         assert_eq!(headers.len(), 2, "the signature is no header");
-        expect_offered(&Method::PUT, Some(&query), &headers).unwrap();
+        expect_offered(&Method::PUT, Subject::Object, Some(&query), &headers).unwrap();
         let other = [("x-amz-meta-b", "1")];
         assert_eq!(refusal(Method::PUT, &query, &other).as_deref(), Some("AccessDenied"));
         for (said, code) in [
@@ -480,7 +577,7 @@ mod tests {
             ("x-amz-checksum-mode=ENABLED", None),
         ] {
             let headers = carried(said).unwrap();
-            let refused = expect_offered(&Method::PUT, Some(said), &headers).err();
+            let refused = expect_offered(&Method::PUT, Subject::Object, Some(said), &headers).err();
             let refused = refused.map(|error| error.code().as_str().to_owned());
             assert_eq!(refused.as_deref(), code, "{said}");
             assert!(!headers.contains_key("x-amz-checksum-crc32"), "{said}");
@@ -502,5 +599,7 @@ mod tests {
         let both = [signed[0], unsigned[0]];
         assert_eq!(refusal(Method::PUT, "", &both).as_deref(), Some("AccessDenied"));
         assert_eq!(refusal(Method::PUT, "", &unsigned), None, "nothing is signed");
+        let without_host = "X-Amz-Signature=0&X-Amz-SignedHeaders=x-amz-meta-a";
+        assert_eq!(refusal(Method::GET, without_host, &[]).as_deref(), Some("AccessDenied"));
     }
 }

@@ -14,13 +14,14 @@ use s3s::Body;
 pub fn numbered(answer: Response<Body>) -> Response<Body> {
     let is_document =
         answer.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == "application/xml");
-    let text = answer.body().bytes().filter(|bytes| is_document && bytes.iter().any(is_odd));
-    let Some(text) = text else { return answer };
-    let mut written = Vec::with_capacity(text.len() + 16);
-    for byte in &text {
-        match is_odd(byte) {
-            true => written.extend_from_slice(format!("&#x{byte:X};").as_bytes()),
-            false => written.push(*byte),
+    let bytes = answer.body().bytes().filter(|_| is_document);
+    let text = bytes.as_ref().and_then(|bytes| std::str::from_utf8(bytes).ok());
+    let Some(text) = text.filter(|text| text.contains(is_odd)) else { return answer };
+    let mut written = String::with_capacity(text.len() + 16);
+    for character in text.chars() {
+        match is_odd(character) {
+            true => written.push_str(&format!("&#x{:X};", u32::from(character))),
+            false => written.push(character),
         }
     }
     let (mut head, _) = answer.into_parts();
@@ -28,10 +29,10 @@ pub fn numbered(answer: Response<Body>) -> Response<Body> {
     Response::from_parts(head, Body::from(written))
 }
 
-/// Whether a byte of a document is a character that does not stand for itself. (UTF-8 has these
-/// bytes for these characters alone.)
-fn is_odd(byte: &u8) -> bool {
-    byte.is_ascii_control() && !matches!(byte, b'\t' | b'\n' | 0x7f)
+/// Whether a character of a document does not stand for itself.
+fn is_odd(character: char) -> bool {
+    let is_control = character.is_ascii_control() && !"\t\n\u{7f}".contains(character);
+    is_control || matches!(character, '\u{fffe}' | '\u{ffff}')
 }
 
 #[cfg(test)]
@@ -46,8 +47,9 @@ mod tests {
 
     #[test]
     fn characters_of_documents_can_be_read() {
-        let key = "<Key>a\r\u{1}\n\té</Key>";
-        assert_eq!(sent("application/xml", key), "<Key>a&#xD;&#x1;\n\té</Key>".as_bytes());
+        let key = "<Key>a\r\u{1}\n\té\u{ffff}</Key>";
+        let written = "<Key>a&#xD;&#x1;\n\té&#xFFFF;</Key>";
+        assert_eq!(sent("application/xml", key), written.as_bytes());
         assert_eq!(sent("text/plain", key), key.as_bytes());
     }
 }

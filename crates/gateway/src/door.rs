@@ -20,19 +20,22 @@ use paritas_store::place::system::allow_open_files;
 use paritas_store::shown::shown;
 use paritas_volume::Volume;
 use s3s::service::{S3Service, S3ServiceBuilder};
-use s3s::{Body, HttpError, S3Error};
+use s3s::{Body, HttpError, S3Error, S3Result};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tracing::Instrument;
 
-use crate::arrival::{BodyArrival, arriving};
+use crate::arrival::{BodyArrival, MOST_DOCUMENT, arriving, too_long_document};
 use crate::delayed;
-use crate::demands::{carry_over, is_forwarded, pass_over_unreadable, refused_form};
+use crate::demands::{
+    carry_over, is_forwarded, pass_over_unreadable, refused_form, refused_signature,
+};
 use crate::document::numbered;
 use crate::errors::explained;
 use crate::findings::UpkeepFindings;
@@ -40,9 +43,9 @@ use crate::held::held;
 use crate::host::Domain;
 use crate::keys::Keys;
 use crate::metrics::Metrics;
-use crate::pages::StatusPages;
+use crate::pages::{self, StatusPages};
 use crate::patience::{Activity, AnswerBody, NotedStream, PATIENCE};
-use crate::room::TransferMemory;
+use crate::room::{TransferMemory, TransferRoom};
 use crate::store::Store;
 
 /// How long a client may take for a handshake or for the headers of a request.
@@ -57,6 +60,9 @@ const SILENCE: Duration = Duration::from_secs(30);
 const HTTP2: &[u8] = b"h2";
 /// The most headers of a request.
 const MOST_HEADERS: usize = 128;
+/// The most bytes of the headers of a request, which are kept before anybody knows whose it is. S3
+/// takes 8 KiB.
+const MOST_HEADER_BYTES: usize = 64 << 10;
 
 /// What a gateway answers, and how much it takes on at a time.
 #[derive(Debug, Clone)]
@@ -108,8 +114,15 @@ impl Tls {
         let chain = CertificateDer::pem_slice_iter(&read(&self.certificates)?)
             .collect::<std::result::Result<Vec<_>, _>>()
             .map_err(|error| refuse(&self.certificates, error.to_string()))?;
-        let key = PrivateKeyDer::from_pem_slice(&read(&self.key)?)
-            .map_err(|error| refuse(&self.key, error.to_string()))?;
+        if chain.is_empty() {
+            let flaw = "it has no certificate; the certificate comes first, then the private key";
+            return Err(refuse(&self.certificates, flaw.to_owned()));
+        }
+        let key =
+            PrivateKeyDer::from_pem_slice(&read(&self.key)?).map_err(|error| match error {
+                pem::Error::NoItemsFound => refuse(&self.key, "it has no private key".to_owned()),
+                error => refuse(&self.key, error.to_string()),
+            })?;
         let provider = Arc::new(ring::default_provider());
         let config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
@@ -199,10 +212,27 @@ impl Door {
             drop((turn, place));
             answered
         };
+        let answered = answered.in_current_span();
         match is_copy {
             true => delayed::soon(tokio::spawn(answered)).await,
             false => delayed::joined(tokio::spawn(answered).await),
         }
+    }
+
+    /// Waits until there is room for the document of a request, if it has one.
+    async fn room_for_document(
+        &self,
+        request: &Request<Body>,
+        arrival: &BodyArrival,
+    ) -> S3Result<Option<TransferRoom>> {
+        if !arrival.is_of_document() {
+            return Ok(None);
+        }
+        let stated = request.body().size_hint().exact();
+        if stated.is_some_and(|stated| stated > MOST_DOCUMENT) {
+            return Err(too_long_document());
+        }
+        self.memory.take(Some(stated.unwrap_or(MOST_DOCUMENT))).await.map(Some)
     }
 
     /// Returns the bucket that the host of a request names.
@@ -414,6 +444,7 @@ impl Visit {
     ) -> std::result::Result<(), Failed> {
         let mut builder = http1::Builder::new();
         builder.timer(TokioTimer::new()).header_read_timeout(HANDSHAKE).max_headers(MOST_HEADERS);
+        builder.max_buf_size(MOST_HEADER_BYTES);
         let visit = self.clone();
         let answer = service_fn(move |request| visit.clone().answer(request));
         let stream = NotedStream::new(stream, Arc::clone(&self.activity));
@@ -450,18 +481,28 @@ impl Visit {
         pass_over_unreadable(query.as_deref(), request.headers_mut());
         let is_local = peer.ip().to_canonical().is_loopback() && !is_forwarded(request.headers());
         let carried = carry_over(query.as_deref(), request.headers_mut());
-        let refused = refused_form(&method, request.headers()).or(carried.err());
+        let refused = refused_form(&method, request.headers())
+            .or_else(|| refused_signature(request.headers()))
+            .or(carried.err());
         request.extensions_mut().insert(door.scheme.clone());
         let is_page = path.starts_with("/-/") && door.bucket_of_host(&request).is_none();
         let has_no_body = request.body().is_end_stream();
         let waits_in_vain = has_no_body && request.headers().contains_key(EXPECT);
         let (request, arrival) = arriving(request, gateway.patience);
         let answered = match refused {
-            _ if is_page => Ok(door.pages.answer(&path, is_local).await),
-            Some(refused) => {
-                refused.to_http_response().map_err(|error| HttpError::new(error.into()))
+            _ if is_page && ![Method::GET, Method::HEAD].contains(&method) => {
+                Ok(pages::refused_method())
             }
-            None => door.call(request, &arrival, place).await,
+            _ if is_page => Ok(door.pages.answer(&path, is_local).await),
+            Some(refused) => answer_of(refused),
+            None => match door.room_for_document(&request, &arrival).await {
+                Ok(_room) => {
+                    // What happens on the way is logged with the id.
+                    let span = tracing::error_span!("request", id);
+                    door.call(request, &arrival, place).instrument(span).await
+                }
+                Err(refused) => answer_of(refused),
+            },
         };
         let answered = answered.inspect_err(|error| tracing::error!(id, ?error, "request"))?;
         let mut answer = completed(answered, &method, &id, arrival.refusal());
@@ -479,6 +520,10 @@ impl Visit {
         tracing::info!(id, %peer, %method, path, status, ms = time.as_millis() as u64, "request");
         Ok(answer.map(|body| AnswerBody::new(body, Arc::clone(&activity))))
     }
+}
+
+fn answer_of(refused: S3Error) -> std::result::Result<Response<Body>, HttpError> {
+    refused.to_http_response().map_err(|error| HttpError::new(error.into()))
 }
 
 /// Returns the answer to a request with this id as S3 gives it. `refusal` is why its body was not
@@ -515,7 +560,9 @@ fn without_body(method: &Method, answer: Response<Body>) -> Response<Body> {
         return answer;
     }
     let (mut head, body) = answer.into_parts();
-    let length = body.size_hint().exact().filter(|_| is_head).map(HeaderValue::from);
+    // That nothing has changed is said without a length: it would be that of the description.
+    let has_length = is_head && head.status != StatusCode::NOT_MODIFIED;
+    let length = body.size_hint().exact().filter(|_| has_length).map(HeaderValue::from);
     if let Some(length) = length.filter(|_| !head.headers.contains_key(CONTENT_LENGTH)) {
         head.headers.insert(CONTENT_LENGTH, length);
     }
@@ -540,7 +587,7 @@ mod tests {
     fn answers_without_a_body_have_none() {
         for (method, status, length) in [
             (Method::HEAD, StatusCode::NOT_FOUND, Some("5")),
-            (Method::HEAD, StatusCode::NOT_MODIFIED, Some("5")),
+            (Method::HEAD, StatusCode::NOT_MODIFIED, None),
             (Method::GET, StatusCode::NOT_MODIFIED, None),
         ] {
             let mut answer = Response::new(Body::from("<xml>".to_owned()));

@@ -2,6 +2,7 @@
 
 use http::header::CONTENT_LENGTH;
 use http::{Response, StatusCode};
+use paritas_store::shown::shown;
 use paritas_volume::{Error, ErrorKind};
 use s3s::{Body, S3Error, S3ErrorCode, S3Result};
 
@@ -34,13 +35,18 @@ pub fn told(error: &Error) -> S3Error {
     };
     let is_full = code.as_str() == FULL;
     if is_full || matches!(code, S3ErrorCode::ServiceUnavailable | S3ErrorCode::InternalError) {
-        tracing::warn!(%error, "a request failed");
+        tracing::warn!(error = line_of(error), "a request failed");
     }
     let mut answer = S3Error::with_message(code, message);
     if is_full {
         answer.set_status_code(StatusCode::INSUFFICIENT_STORAGE);
     }
     answer
+}
+
+/// Returns what a log says of an error or a name: on one line, whatever characters names have.
+pub fn line_of(told: &impl ToString) -> String {
+    shown(&told.to_string()).to_string()
 }
 
 /// Whether others have changed meanwhile what a request is about.

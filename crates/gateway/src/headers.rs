@@ -24,15 +24,19 @@ pub enum Framing {
 impl Framing {
     /// Returns how a request frames its body.
     pub fn of(method: &Method, headers: &HeaderMap) -> Self {
-        let sha256 = headers.get("x-amz-content-sha256").map(HeaderValue::as_bytes);
-        let is_streaming = sha256.is_some_and(|text| text.starts_with(b"STREAMING-"));
         match headers.contains_key(AUTHORIZATION) {
             _ if ![Method::PUT, Method::POST].contains(method) => Self::None,
-            true if is_streaming => Self::Signed,
-            false if is_streaming || is_chunked(headers) => Self::Unsigned,
+            true if is_streaming(headers) => Self::Signed,
+            false if is_streaming(headers) || is_chunked(headers) => Self::Unsigned,
             _ => Self::None,
         }
     }
+}
+
+/// Whether a request says that its body comes in chunks of their own signatures or checksums.
+fn is_streaming(headers: &HeaderMap) -> bool {
+    let sha256 = headers.get("x-amz-content-sha256").map(HeaderValue::as_bytes);
+    sha256.is_some_and(|text| text.starts_with(b"STREAMING-"))
 }
 
 /// Whether `aws-chunked` is among the encodings of a body.
@@ -47,9 +51,12 @@ pub fn decoded_length(headers: &HeaderMap) -> Option<u64> {
     headers.get(DECODED_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
-/// Returns the number of bytes that a request states for its body.
+/// Returns the number of bytes that a request states for its body. A body that is not framed has
+/// the length of the request, whatever is said of it without the framing.
 pub fn stated_length(headers: &HeaderMap, content_length: Option<i64>) -> Option<u64> {
-    decoded_length(headers).or(content_length.and_then(|length| u64::try_from(length).ok()))
+    let is_framed = is_streaming(headers) || is_chunked(headers);
+    let decoded = decoded_length(headers).filter(|_| is_framed);
+    decoded.or(content_length.and_then(|length| u64::try_from(length).ok()))
 }
 
 /// Returns the names of the headers that come after the body.

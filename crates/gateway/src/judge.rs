@@ -49,11 +49,22 @@ impl BodyJudge {
         Received { md5: hex(&Md5::new().finalize()), checksum }
     }
 
+    /// Returns the number of bytes so far.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
     /// Takes the next bytes.
     pub fn update(&mut self, bytes: &[u8]) {
         self.count += bytes.len() as u64;
         self.md5.update(bytes);
         self.hasher.update(bytes);
+    }
+
+    /// Returns why the body is refused before its end, if more bytes have come than were stated.
+    pub fn too_long(&self) -> Option<S3Error> {
+        let length = self.expected.length.filter(|&length| length < self.count)?;
+        Some(s3_error!(IncompleteBody, "more than {length} bytes came"))
     }
 
     /// Compares the complete body with what the request says of it.

@@ -14,12 +14,14 @@ use std::path::Path;
 use paritas_store::error::{Error, Result};
 use paritas_store::place::secrets::read_secrets;
 use paritas_store::shown::shown;
+use paritas_volume::config::located;
 use s3s::access::{S3Access, S3AccessContext};
 use s3s::auth::{S3Auth, SecretKey};
+use s3s::path::check_bucket_name;
 use s3s::{S3Result, s3_error};
 use serde::Deserialize;
 
-use crate::demands::{expect_of_all_buckets, expect_offered, has_old_signature};
+use crate::demands::{Subject, expect_of_all_buckets, expect_offered, has_old_signature};
 
 /// The fewest characters of a secret.
 const SHORTEST_SECRET: usize = 16;
@@ -76,6 +78,13 @@ impl KeyEntry {
                 "the id {id:?} must have letters, digits and signs of ASCII other than `/`, `,` and `=`"
             ));
         }
+        let mut buckets = self.buckets.iter().flatten();
+        if let Some(none) = buckets.find(|bucket| !check_bucket_name(bucket)) {
+            return Some(format!(
+                "the key {id:?} opens {none:?}, which no bucket can be called: names have 3 to 63 \
+                 small letters, digits, dots and hyphens"
+            ));
+        }
         let is_none = self.buckets.as_ref().is_some_and(Vec::is_empty);
         is_none.then(|| format!("the key {id:?} opens no bucket; without `buckets` it opens all"))
     }
@@ -94,8 +103,10 @@ impl Keys {
     pub fn read(path: &Path) -> Result<Self> {
         let refuse = |flaw: String| Error::parameters(format!("{}: {flaw}", shown(path)));
         let text = read_secrets(path)?;
-        let file: KeysFile =
-            toml::from_str(&text).map_err(|error| refuse(error.message().to_owned()))?;
+        let file: KeysFile = toml::from_str(&text).map_err(|error| {
+            let flaw = located(&text, &error);
+            refuse(format!("{flaw}; each key is a table [[key]] with id and secret"))
+        })?;
         let mut keys = BTreeMap::new();
         for key in file.key {
             let characters = key.secret.chars().count();
@@ -174,7 +185,8 @@ impl S3Access for Keys {
                 "sign with AWS4-HMAC-SHA256, for addresses too (boto3: signature_version='s3v4')"
             ));
         }
-        expect_offered(context.method(), context.uri().query(), context.headers())?;
+        let subject = Subject::of(context.s3_path());
+        expect_offered(context.method(), subject, context.uri().query(), context.headers())?;
         if context.s3_path().is_root() {
             expect_of_all_buckets(context.uri().query())?;
         }
@@ -229,7 +241,9 @@ mod tests {
         for (text, flaw) in [
             ("", "it has no keys"),
             ("[[key]]\nid = 'a'\nsecret = 'short'", "has 5 characters; it must have at least 16"),
-            ("[[key]]\nid = 'a'", "missing field `secret`"),
+            ("[[key]]\nid = 'a'", "line 1: missing key `secret`"),
+            ("[key]\nid = 'a'", "line 1: expected a list; each key is a table [[key]]"),
+            ("[[key]]\nid='a'\nsecret='0123456789abcdef'\nbuckets=['Ab']", "opens \"Ab\""),
             ("[[key]]\nid = 'a/b'\nsecret = '0123456789abcdef'", "the id \"a/b\" must have"),
             ("[[key]]\nid = ''\nsecret = '0123456789abcdef'", "the id \"\" must have"),
             ("[[key]]\nid = 'a'\nsecret = '0123456789abcdef'\nbuckets = []", "opens no bucket"),

@@ -12,10 +12,11 @@ use tokio::time::Instant;
 
 use crate::conditions::Conditions;
 use crate::continued::{ListPlace, ListedKeys, PageMark};
-use crate::errors::told;
+use crate::errors::{line_of, told};
 use crate::facts::{ObjectFacts, timestamp};
 use crate::judge::{hex, unhex};
 use crate::names;
+use crate::room::soon;
 use crate::store::Store;
 
 /// The most keys of one answer.
@@ -115,6 +116,7 @@ impl ListQuestion {
 
 impl Store {
     async fn page(&self, question: &ListQuestion) -> S3Result<Page> {
+        let _turn = soon(self.listings.acquire()).await?;
         let mut left = self.keys(question).await?;
         let overview = Arc::clone(&left.overview);
         let (mut page, mut chosen, mut groups) = (Page::default(), Vec::new(), BTreeSet::new());
@@ -237,12 +239,14 @@ impl Store {
             Ok(found) => Ok(Some(self.keep_facts(&found))),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) if is_passing(&error) => {
-                tracing::warn!(%name, %error, "an object cannot be listed");
+                let (name, error) = (line_of(name), line_of(&error));
+                tracing::warn!(name, error, "an object cannot be listed");
                 Err(s3_error!(ServiceUnavailable, "an object cannot be read; try again later"))
             }
             // Its bytes may be lost; its name is not.
             Err(error) => {
-                tracing::warn!(%name, %error, "an object is listed without its ETag");
+                let (name, error) = (line_of(name), line_of(&error));
+                tracing::warn!(name, error, "an object is listed without its ETag");
                 Ok(Some(ObjectFacts {
                     etag: String::new(),
                     length: listed.length,

@@ -10,10 +10,11 @@ use paritas_volume::{
 };
 use s3s::dto::{self, ETag, Timestamp};
 use s3s::{S3Error, S3ErrorCode, S3Request, S3Response, S3Result, s3_error};
+use tracing::Instrument;
 
 use crate::body::{BodyFate, BodyOrigin, Outgoing, RequestBody, line, receive};
 use crate::conditions::{Conditions, Judgement};
-use crate::errors::{told, unless_overtaken};
+use crate::errors::{line_of, told, unless_overtaken};
 use crate::facts::{
     ETAG, KeptHeaders, ObjectFacts, TAGS, answer_checksums, answer_headers, answer_whole,
     checksum_of, kept_headers, kind_of, notes_of, parse_tags,
@@ -93,7 +94,7 @@ impl Store {
         self.expect_for_write(&name, &on).await?;
         let notes = kept_headers!(input).notes()?;
         let expected = expected_body!(request);
-        let _room = self.memory.take(expected.length).await;
+        let _room = self.memory.take(expected.length).await?;
         let put = |source, options| self.volume.put(&name, source, options);
         let origin = body_origin!(request);
         let (report, received) = self.receive(origin, expected, notes, put).await?;
@@ -117,7 +118,7 @@ impl Store {
         let answer = || async {
             let input = request.input.clone();
             let (found, bytes, mut output) = self.answer_for(input, &request.headers).await?;
-            let room = self.memory.take(Some(bytes.end - bytes.start)).await;
+            let room = self.memory.take(Some(bytes.end - bytes.start)).await?;
             let body = self.read(found, bytes, room, patience).begun().await;
             output.body = Some(body.map_err(|error| told(&error))?);
             Ok(S3Response::new(output))
@@ -179,13 +180,19 @@ impl Store {
     ) -> Outgoing {
         let (mut sink, outgoing) = line(range.end - range.start, patience);
         let volume = Arc::clone(&self.volume);
-        tokio::spawn(async move {
+        let read = async move {
             // The whole object is compared with its digest.
             let range = (range != (0..found.length())).then_some(range);
+            let name = found.name().clone();
             let read = volume.read_to_sink(found, range, &mut sink).await;
+            if let Some(error) = read.as_ref().err().filter(|_| sink.is_wanted()) {
+                let (name, error) = (line_of(&name), line_of(error));
+                tracing::warn!(name, error, "an object cannot be read to its end");
+            }
             sink.end(read.map(drop)).await;
             drop(room);
-        });
+        };
+        tokio::spawn(read.in_current_span());
         outgoing
     }
 
@@ -199,7 +206,9 @@ impl Store {
             (input.if_modified_since, input.if_unmodified_since),
         );
         let found = self.object(&input.bucket, &input.key).await?;
-        let (facts, range, bytes) = wanted(&found, &on, input.range, input.part_number)?;
+        let is_current = is_current(request.headers.get(IF_RANGE), &ObjectFacts::of(&found));
+        let range = input.range.filter(|_| is_current);
+        let (facts, range, bytes) = wanted(&found, &on, range, input.part_number)?;
         let mut output = dto::HeadObjectOutput {
             accept_ranges: Some("bytes".to_owned()),
             content_length: Some((bytes.end - bytes.start) as i64),
@@ -303,7 +312,7 @@ impl Store {
     ) -> S3Result<ObjectFacts> {
         let (name, etag) = (found.name().clone(), ObjectFacts::of(&found).etag);
         notes.insert(ETAG.to_owned(), etag.clone());
-        let _room = self.memory.take_for_copy(found.length()).await;
+        let _room = self.memory.take_for_copy(found.length()).await?;
         let renoted = self.volume.renote(found, &notes, created).await;
         let report = renoted.map_err(|error| told(&error))?;
         self.continuations.note_change(&name);
@@ -319,7 +328,7 @@ impl Store {
         notes: Notes,
     ) -> S3Result<ObjectFacts> {
         let length = found.length();
-        let room = self.memory.take_for_copy(length).await;
+        let room = self.memory.take_for_copy(length).await?;
         let origin = self.read_for_copy(found, 0..length, room.clone());
         let expected = ExpectedBody { length: Some(length), ..ExpectedBody::default() };
         let put = |source, options| self.volume.put(name, source, options);

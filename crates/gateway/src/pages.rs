@@ -72,9 +72,11 @@ impl StatusPages {
 
     async fn health(&self) -> Response<Body> {
         let (status, text) = match self.look.status().await {
-            Ok(status) if status.useless() <= status.tolerance => (StatusCode::OK, "ok\n".into()),
+            Ok(status) if status.unreadable() <= status.tolerance => {
+                (StatusCode::OK, "ok\n".into())
+            }
             Ok(status) => {
-                let text = format!("{} nodes cannot be used\n", status.useless());
+                let text = format!("{} nodes cannot be read\n", status.unreadable());
                 (StatusCode::SERVICE_UNAVAILABLE, text)
             }
             // The error names nodes, and everybody may ask for this page.
@@ -136,10 +138,17 @@ impl VolumeLook {
             .inspect_err(|error| tracing::warn!(%error, "the volume cannot be read"))
             .map_err(|error| error.to_string());
         let last = held(&self.seen).replace((Instant::now(), status.clone()));
-        if let Ok(status) = &status {
-            self.count(status);
-            let before = last.and_then(|(_, status)| status.ok());
-            log_changes(before.as_ref().map_or(&[], |before| &before.nodes), &status.nodes);
+        match &status {
+            Ok(status) => {
+                self.count(status);
+                let before = last.and_then(|(_, status)| status.ok());
+                log_changes(before.as_ref().map_or(&[], |before| &before.nodes), &status.nodes);
+            }
+            // No node can be read.
+            Err(_) => self.volume.members().iter().for_each(|member| {
+                let of = OfNode { node: member.name.clone() };
+                self.metrics.nodes_up.get_or_create(&of).set(0);
+            }),
         }
         status
     }
@@ -166,6 +175,14 @@ impl VolumeLook {
             None => _ = nodes_free.remove(&of),
         }
     }
+}
+
+/// Returns the answer to a request that would change a page.
+pub fn refused_method() -> Response<Body> {
+    let text = "pages are only read\n".to_owned();
+    let mut answer = page(StatusCode::METHOD_NOT_ALLOWED, "text/plain; charset=utf-8", text);
+    answer.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
+    answer
 }
 
 /// Logs which nodes cannot be used any more, and which can again, since the last look. (Requests

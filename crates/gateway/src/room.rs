@@ -2,14 +2,16 @@
 //!
 //! A put or a get takes memory for the bytes that are on their way, at most what the volume file
 //! allows (`limits.memory`). A gateway moves many objects at a time, so each transfer waits, first
-//! come first served, until there is room for it. Large ones share three quarters of the memory, so
+//! come first served, until there is room for it, but not without end. Large ones share three quarters of the memory, so
 //! that small ones find room while clients on slow links take large objects.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use paritas_store::error::{Error, Result};
 use paritas_store::memory::by_default;
 use paritas_volume::Volume;
+use s3s::{S3Result, s3_error};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Memory of a gateway by default, in bytes, where the machine has four times as much.
@@ -19,6 +21,9 @@ const USUAL: u64 = 4 << 30;
 const MOST_TRANSFERS: u32 = 256;
 /// A transfer is large if it takes more than this part of the memory.
 const LARGE: u32 = 64;
+/// How long a transfer waits for room. Clients wait a minute for an answer, and try again if they are
+/// told so.
+const ROOM_WITHIN: Duration = Duration::from_secs(30);
 /// Memory that a transfer takes beside the bytes of its object.
 const OVERHEAD: u64 = 256 << 10;
 
@@ -88,13 +93,19 @@ impl TransferMemory {
     }
 
     /// Waits until there is room for a transfer of this many bytes, or of any number of bytes.
-    pub async fn take(&self, length: Option<u64>) -> TransferRoom {
-        self.take_for(1, length).await
+    ///
+    /// # Errors
+    /// If there is none within [`ROOM_WITHIN`].
+    pub async fn take(&self, length: Option<u64>) -> S3Result<TransferRoom> {
+        soon(self.take_for(1, length)).await
     }
 
     /// Waits until there is room for the two transfers of a copy.
-    pub async fn take_for_copy(&self, length: u64) -> TransferRoom {
-        self.take_for(2, Some(length)).await
+    ///
+    /// # Errors
+    /// As for [`Self::take`].
+    pub async fn take_for_copy(&self, length: u64) -> S3Result<TransferRoom> {
+        soon(self.take_for(2, Some(length))).await
     }
 
     async fn take_for(&self, transfers: u32, length: Option<u64>) -> TransferRoom {
@@ -119,26 +130,51 @@ impl TransferMemory {
     }
 }
 
+/// Waits for room. A client that waits without end would give up, and not know why.
+///
+/// # Errors
+/// If there is none within [`ROOM_WITHIN`].
+pub async fn soon<T>(room: impl Future<Output = T>) -> S3Result<T> {
+    let room = tokio::time::timeout(ROOM_WITHIN, room).await;
+    room.map_err(|_| s3_error!(SlowDown, "other requests take all room; try again later"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use futures::FutureExt;
 
+    impl TransferMemory {
+        fn now(&self, transfers: u32, length: Option<u64>) -> Option<TransferRoom> {
+            self.take_for(transfers, length).now_or_never()
+        }
+    }
+
     fn small(memory: &TransferMemory) -> usize {
-        let rooms: Vec<Option<TransferRoom>> =
-            (0..300).map(|_| memory.take(Some(1)).now_or_never()).collect();
+        let rooms: Vec<Option<TransferRoom>> = (0..300).map(|_| memory.now(1, Some(1))).collect();
         rooms.iter().flatten().count()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_waits_for_room_without_end() {
+        let memory = TransferMemory::of(1 << 20, 1 << 30, 3);
+        let begun = tokio::time::Instant::now();
+        let all = memory.take(None).await.unwrap();
+        let refused = memory.take(None).await.err().unwrap();
+        assert_eq!((refused.code().as_str(), begun.elapsed()), ("SlowDown", ROOM_WITHIN));
+        drop(all);
+        memory.take(None).await.unwrap();
     }
 
     #[test]
     fn transfers_wait_until_there_is_room() {
         let memory = TransferMemory::of(1 << 20, 256 << 20, 3);
         let rooms: Vec<TransferRoom> =
-            (0..3).map(|_| memory.take(Some(1 << 40)).now_or_never().unwrap()).collect();
-        assert!(memory.take(Some(1 << 40)).now_or_never().is_none());
+            (0..3).map(|_| memory.now(1, Some(1 << 40)).unwrap()).collect();
+        assert!(memory.now(1, Some(1 << 40)).is_none());
         let copy = rooms[0].clone();
         drop(rooms);
-        assert!(memory.take_for_copy(1 << 40).now_or_never().is_some());
+        assert!(memory.now(2, Some(1 << 40)).is_some());
         drop(copy);
         assert_eq!(small(&memory), MOST_TRANSFERS as usize);
     }
@@ -147,12 +183,11 @@ mod tests {
     #[test]
     fn large_transfers_leave_room_for_small_ones() {
         let memory = TransferMemory::of(4 << 20, 256 << 20, 3);
-        let large: Vec<Option<TransferRoom>> =
-            (0..20).map(|_| memory.take(None).now_or_never()).collect();
+        let large: Vec<Option<TransferRoom>> = (0..20).map(|_| memory.now(1, None)).collect();
         assert_eq!(large.iter().flatten().count(), 12);
         assert_eq!(small(&memory), MOST_TRANSFERS as usize / 4);
         let least = TransferMemory::of(256 << 10, 256 << 20, 3);
-        assert!(least.take(None).now_or_never().is_some(), "one put has room in any case");
+        assert!(least.now(1, None).is_some(), "one put has room in any case");
     }
 
     #[test]

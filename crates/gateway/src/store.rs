@@ -9,6 +9,7 @@ use lru::LruCache;
 use paritas_volume::{ErrorKind, FoundObject, GetOptions, Listed, ObjectName, PutReport, Volume};
 use s3s::dto::*;
 use s3s::{S3, S3Request, S3Response, S3Result, s3_error};
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use crate::conditions::Conditions;
@@ -23,6 +24,8 @@ use crate::room::TransferMemory;
 
 /// Number of objects whose facts are remembered, so that listings do not have to ask for them.
 const REMEMBERED: NonZeroUsize = NonZeroUsize::new(100_000).unwrap();
+/// The most listings that are read at a time. Each keeps the names of all objects in a folder.
+const MOST_LISTINGS: usize = 8;
 /// How long a bucket that was found counts as existing.
 const BUCKET_FOR: Duration = Duration::from_secs(10);
 
@@ -36,6 +39,8 @@ pub struct Store {
     buckets: Mutex<HashMap<String, Instant>>,
     pub(crate) continuations: Continuations,
     pub(crate) memory: TransferMemory,
+    /// The listings that may be read at a time.
+    pub(crate) listings: Semaphore,
 }
 
 impl Store {
@@ -47,6 +52,7 @@ impl Store {
             buckets: Mutex::default(),
             continuations: Continuations::default(),
             memory,
+            listings: Semaphore::new(MOST_LISTINGS),
         }
     }
 

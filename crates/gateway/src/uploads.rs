@@ -87,7 +87,7 @@ impl Store {
         let number = names::part_number(input.part_number)?;
         let upload = self.open_upload(&input.bucket, &input.key, &input.upload_id).await?;
         let expected = expected_body!(request);
-        let _room = self.memory.take(expected.length).await;
+        let _room = self.memory.take(expected.length).await?;
         let put =
             async |source, options| Ok(upload.put_piece(number, source, options).await?.report);
         let (origin, notes) = (body_origin!(request), Notes::new());
@@ -149,7 +149,7 @@ impl Store {
         let range = source_range(input.copy_source_range.as_deref(), found.length())?;
         let expected =
             ExpectedBody { length: Some(range.end - range.start), ..ExpectedBody::default() };
-        let room = self.memory.take_for_copy(range.end - range.start).await;
+        let room = self.memory.take_for_copy(range.end - range.start).await?;
         let origin = self.read_for_copy(found, range, room.clone());
         let put =
             async |source, options| Ok(upload.put_piece(number, source, options).await?.report);
@@ -178,13 +178,14 @@ impl Store {
             let upload = self.upload(bucket, key, id).await?;
             // A client that did not get the answer asks again.
             if upload.is_done() {
-                return self.stored_whole(id, bucket, key).await;
+                return self.stored_whole(id, &(bucket.clone(), key.clone()), &wanted).await;
             }
             let joined = self.join_pieces(upload, &wanted, &on, &stated).await;
             // If it failed, perhaps another request has completed the upload meanwhile. The object
             // is there a moment before the upload is marked.
             if joined.is_err()
-                && let Ok(stored) = self.stored_whole(id, bucket, key).await
+                && let Ok(stored) =
+                    self.stored_whole(id, &(bucket.clone(), key.clone()), &wanted).await
             {
                 return Ok(stored);
             }
@@ -202,18 +203,23 @@ impl Store {
         Ok(S3Response::new(output))
     }
 
-    /// Returns ETag and checksums of the object that a complete upload has stored.
+    /// Returns ETag and checksums of the object that a complete upload has stored, if these are the
+    /// wanted parts.
     async fn stored_whole(
         &self,
         id: &str,
-        bucket: &str,
-        key: &str,
+        (bucket, key): &(String, String),
+        wanted: &[CompletedPart],
     ) -> S3Result<(String, Checksum)> {
         let found = self.object(bucket, key).await?;
         if found.upload() != Some(id) {
             return Err(s3_error!(NoSuchUpload, "what it stored was replaced since"));
         }
-        Ok((ObjectFacts::of(&found).etag, checksum_of(found.notes())))
+        let etag = ObjectFacts::of(&found).etag;
+        match stated_etag(wanted).as_deref() == Some(&*etag) {
+            true => Ok((etag, checksum_of(found.notes()))),
+            false => Err(s3_error!(NoSuchUpload, "the upload is complete, with other parts")),
+        }
     }
 
     /// Stores the wanted pieces of an upload as an object, and returns its ETag and its checksums.
@@ -387,6 +393,15 @@ fn source_range(stated: Option<&str>, length: u64) -> S3Result<std::ops::Range<u
 
 fn etag_of(stored: &StoredPiece) -> &str {
     stored.notes.get(ETAG).map_or("", String::as_str)
+}
+
+/// Returns the ETag of the object of parts with the stated ETags.
+fn stated_etag(parts: &[CompletedPart]) -> Option<String> {
+    let mut hasher = Md5::new();
+    for part in parts {
+        hasher.update(unhex(part.e_tag.as_ref()?.value())?);
+    }
+    Some(format!("{}-{}", hex(&hasher.finalize()), parts.len()))
 }
 
 /// Whether a piece has the ETag and the checksums that are stated for a part.

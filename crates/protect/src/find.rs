@@ -42,6 +42,8 @@ use places::{KnownProtection, ParityPlaces};
 #[derive(Debug, Clone)]
 pub struct Protection {
     pub(crate) root: PathBuf,
+    /// Whether the root is now elsewhere than the catalogue states, and the parity is not in it.
+    pub(crate) has_moved: bool,
     pub(crate) id: Id,
     pub(crate) settings: Settings,
     /// The layers that count, oldest first. The newest one is the last.
@@ -396,6 +398,7 @@ impl Protection {
 
     /// Uses a folder as the root.
     fn move_to(&mut self, root: PathBuf) {
+        self.has_moved = root != self.root;
         self.settings = settings_at(&root, self.settings.clone());
         self.root = root;
     }
@@ -721,6 +724,7 @@ fn assemble(known: KnownProtection<'_>, root: PathBuf) -> Result<Protection> {
     let settings = settings_at(&root, newest.settings);
     Ok(Protection {
         root,
+        has_moved: false,
         id,
         settings,
         layers,

@@ -74,6 +74,7 @@ pub use paritas_store::error::{Error, ErrorKind, Result};
 pub use paritas_store::place::space::DiskNeed;
 pub use paritas_store::state::State;
 pub use repair::{RepairJob, RepairReport, repair};
+pub use restored::is_list_of_restored;
 pub use tree::Skipped;
 pub use update::{
     ChangedFiles, Share, UpdateJob, UpdatePlan, UpdateReport, Updated, plan_update, update,

@@ -58,6 +58,12 @@ pub(crate) fn places(protection: &Protection) -> Vec<PathBuf> {
     protection.parity_folders().into_iter().map(|folder| folder.join(&name)).collect()
 }
 
+/// Whether the file at a path is such a list. It lies beside parity, and leads to no protection.
+pub fn is_list_of_restored(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+    name.ends_with(RESTORED.as_bytes()) && read(path).is_ok_and(|marks| !marks.is_empty())
+}
+
 /// Returns all marks of a protection.
 pub(crate) fn marks(protection: &Protection) -> impl Iterator<Item = Mark> {
     places(protection).into_iter().filter_map(|place| read(&place).ok()).flatten()

@@ -320,7 +320,7 @@ fn refuse_all_gone(protection: &Protection) -> Result<()> {
 fn emptied_start(folder: &Path, files: u64) -> Error {
     Error::parameters(format!(
         "{} is empty, but {} in it {} protected; its disk may not be mounted; if the files are \
-         gone for good, remove the folder, or the parity if it protects nothing else",
+         gone for good, remove their parity, or if it protects other folders too, this empty one",
         shown(folder),
         counted(files, "file"),
         if files == 1 { "is" } else { "are" }
@@ -467,7 +467,8 @@ impl<'p> Changes<'p> {
     }
 
     fn is_nothing(&self, protection: &Protection) -> bool {
-        self.items.len() == protection.entries.len()
+        !protection.has_moved
+            && self.items.len() == protection.entries.len()
             && self
                 .items
                 .iter()

@@ -361,6 +361,7 @@ impl Examination<'_> {
 
     /// Judges a layer without reading it: files with the right size and times count as intact. All
     /// blocks of other files count as lost, except in files that were `read` and have other bytes.
+    /// If too many blocks would count as lost, those of all other files are read.
     fn trust(
         &self,
         layer: &Layer,
@@ -392,7 +393,9 @@ impl Examination<'_> {
         let checked = layer.files.iter().map(whole).collect();
         let mut evidence = LayerEvidence::new(layer, stream, lost, checked, Vec::new());
         let pieces = layer.pieces.iter().enumerate();
-        let is_read = |piece: &LayerPiece| piece.entry.is_some_and(|entry| read.contains(&entry));
+        let is_short = evidence.lost.len() > evidence.rows.len();
+        let is_read =
+            |piece: &LayerPiece| is_short || piece.entry.is_some_and(|entry| read.contains(&entry));
         let pieces = pieces.filter(|(_, piece)| is_read(piece)).map(|(number, _)| number);
         scan::recheck(layer, &mut evidence, &pieces.collect::<Vec<_>>());
         evidence
@@ -454,9 +457,9 @@ impl Examination<'_> {
 }
 
 impl Examination<'_> {
-    /// Reads the files that have the right size and time, but a new ctime, although a quick
-    /// verification reads no others: a program may have written to them, and set their time back.
-    /// Returns the numbers of the files whose bytes differ.
+    /// Reads the files that have the right size, but a new time or ctime, although a quick
+    /// verification reads no others: a program may have written to them and set their time back, or
+    /// may have set a time alone. Returns the numbers of the files whose bytes differ.
     fn compare_touched(
         &self,
         tree: &Tree,
@@ -467,8 +470,10 @@ impl Examination<'_> {
         let entries = self.protection.entries.iter().enumerate();
         let suspects = entries.filter_map(|(number, entry)| {
             let EntryKind::File { size, digest, .. } = entry.kind else { return None };
+            let found = tree.of(number).filter(|found| has_size(found, size))?;
+            let has_time = found.modified == entry.modified;
             let is_whole = matches!(states.get(&number), None | Some(FileState::Touched));
-            let is_suspect = is_whole && times.is_new(entry, changed(number));
+            let is_suspect = !has_time || is_whole && times.is_new(entry, found.changed);
             is_suspect.then(|| (number, (size, digest), self.protection.path_of(entry)))
         });
         let suspects: Vec<(usize, FileContent, PathBuf)> = suspects.collect();
@@ -478,9 +483,14 @@ impl Examination<'_> {
         let mut others = BTreeSet::new();
         for (number, then, path) in suspects {
             let entry = &self.protection.entries[number];
+            let has_time = tree.of(number).is_some_and(|found| found.modified == entry.modified);
             let state = match read.get(&path) {
-                Some(now) if *now == then => continue,
-                Some(_) if times.was_touched(entry, changed(number)) => {
+                Some(now) if *now == then && has_time => continue,
+                Some(now) if *now == then => {
+                    states.insert(number, FileState::Touched);
+                    continue;
+                }
+                Some(_) if !has_time || times.was_touched(entry, changed(number)) => {
                     FileState::Changed(Vec::new())
                 }
                 Some(_) => FileState::Damaged(Vec::new()),
@@ -503,6 +513,10 @@ fn file_of(found: Option<&FoundEntry>) -> Option<(u64, Option<Links>)> {
         FoundKind::File { size, links } => Some((size, links)),
         _ => None,
     }
+}
+
+fn has_size(found: &FoundEntry, then: u64) -> bool {
+    matches!(found.kind, FoundKind::File { size, .. } if size == then)
 }
 
 fn is_file(found: Option<&FoundEntry>) -> bool {

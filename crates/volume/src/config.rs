@@ -359,8 +359,9 @@ fn is_volume_file(text: &str) -> bool {
     entries.any(|(key, _)| key.trim() == "id")
 }
 
-/// Returns an error that names the line and the key, but does not show the line.
-fn located(text: &str, error: &toml::de::Error) -> Error {
+/// Returns an error about a file that states facts in TOML. It names the line and the key, but does
+/// not show the line, which may have a secret.
+pub fn located(text: &str, error: &toml::de::Error) -> Error {
     let message = plain(error.message());
     // A key that is missing in the whole file has no line.
     let is_missing = message.starts_with("missing key");
@@ -381,6 +382,11 @@ fn plain(message: &str) -> String {
     let words = [
         ("expected parsable string", "expected a size, such as \"256 KiB\""),
         ("expected usize", "expected a whole number"),
+        ("expected u64", "expected a whole number"),
+        ("expected a nonzero usize", "expected a whole number above 0"),
+        ("expected f64", "expected a number"),
+        ("invalid type: map, expected a sequence", "expected a list"),
+        ("expected a sequence", "expected a list"),
         ("missing field", "missing key"),
     ];
     words.iter().fold(message.to_owned(), |text, (from, to)| text.replace(from, to))
@@ -521,6 +527,8 @@ losses = {losses}
 #              sftp://user@host:port/path
 #              https://host/path, http://host/path: only read
 #              memory: (gone with the process)
+#              fs:PATH is a folder whose path begins like one of these. $NAME and ${NAME} stand for
+#              environment variables, ~ for the home folder, and $$ for $
 # domain       nodes of one domain may fail together: a disk, a host, a provider. By default every
 #              node is a domain of its own
 # credentials  where credentials are; they never stand here. Either the beginning of environment

@@ -42,7 +42,7 @@ const MOST_TEXT: usize = 255;
 /// Largest number of pieces of an object.
 pub(crate) const MOST_PIECES: usize = 10_000;
 /// Largest number of bytes of all notes about an object, including their names.
-const MOST_NOTES: usize = 16 << 10;
+const MOST_NOTES: usize = 32 << 10;
 /// The context that separates digests of objects in pieces from all other uses of BLAKE3.
 const PIECES_CONTEXT: &str = "Paritas: an object in pieces";
 /// The greatest permissions of a file.

@@ -9,7 +9,7 @@ use paritas::{Code, CodecOptions, Spec};
 use paritas_store::error::{Error, ErrorKind, Result};
 
 use crate::config::{Config, NodeEntry};
-use crate::node::{self, Location, Node};
+use crate::node::{self, Location, Node, Unopened};
 use crate::placement::Member;
 use crate::setup::Setup;
 use crate::stages::parts_of;
@@ -91,7 +91,14 @@ impl Config {
                 domain: entry.domain().to_owned(),
                 is_drained: entry.drained,
             };
-            Ok((member, node::open(entry, self, base, &variable)?))
+            let opened = match node::open(entry, self, base, &variable) {
+                // Only its credentials are missing. A volume may do without a node.
+                Err(error) if error.kind() == ErrorKind::Refused => {
+                    Arc::new(Unopened::new(&entry.name, entry.abilities, &error))
+                }
+                opened => opened?,
+            };
+            Ok((member, opened))
         });
         self.setup(nodes.collect::<Result<_>>()?, options)
     }

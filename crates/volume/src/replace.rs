@@ -23,7 +23,7 @@ use crate::manifest::Body;
 use crate::names::{
     self, BACKLOG, LOST, MANIFESTS, OBJECTS, OBJECTS_2, OWED, ObjectName, READY, RUNNING, SCRUB,
 };
-use crate::node::{Mode, is_of_probe, tells_cases};
+use crate::node::{Mode, caseless, is_of_probe, tells_cases};
 use crate::protocol::{Listed, NodeIndex, View};
 
 /// Number of manifests that are copied side by side.
@@ -125,12 +125,7 @@ impl FillJob<'_> {
         let storage = self.cluster.node(self.node);
         match !storage.abilities().cases || tells_cases(&**storage).await? {
             true => Ok(()),
-            false => {
-                let message = "the new place does not tell upper from lower case in names: add \
-                               `cases = false` to the node's abilities in the volume file, on \
-                               every client";
-                Err(Error::parameters(message).at_node(storage.name()))
-            }
+            false => Err(caseless(storage.name())),
         }
     }
 

@@ -109,16 +109,16 @@ impl StatusJob<'_> {
     pub async fn run(self) -> Result<VolumeStatus> {
         let cluster = self.cluster;
         let nodes = join_all(ClusterNode::all(cluster).map(NodeStatus::of)).await;
-        let usable = cluster.nodes().zip(&nodes).filter(|(_, node)| node.problem.is_none());
-        let usable: Vec<NodeIndex> = usable.map(|(node, _)| node).collect();
-        if usable.is_empty() {
+        let readable = cluster.nodes().zip(&nodes).filter(|(_, node)| node.is_readable);
+        let readable: Vec<NodeIndex> = readable.map(|(node, _)| node).collect();
+        if readable.is_empty() {
             return Err(nothing_readable(&nodes));
         }
         // Each request to a node that does not answer would wait for its time limit again.
-        let owed = FolderHints::owed(cluster).count(&usable).await;
-        let lost = FolderHints::lost(cluster).count(&usable).await;
-        let backlog = FolderHints::backlog(cluster).count(&usable).await;
-        let scrub = Cursor::newest(cluster, &usable).await.status;
+        let owed = FolderHints::owed(cluster).count(&readable).await;
+        let lost = FolderHints::lost(cluster).count(&readable).await;
+        let backlog = FolderHints::backlog(cluster).count(&readable).await;
+        let scrub = Cursor::newest(cluster, &readable).await.status;
         let (tolerance, to_write) = (cluster.tolerance(), cluster.quorum.to_write());
         Ok(VolumeStatus { nodes, tolerance, to_write, owed, lost, backlog, scrub })
     }

@@ -70,6 +70,9 @@ const ALTERNATIVES: &[(&[&str], &str)] = &[
     (&["serve"], "`--anonymous` accepts every request without a key"),
 ];
 
+/// What other tools call the flag by which they take all that is in a folder.
+const RECURSIVE: [&str; 3] = ["-r", "-R", "--recursive"];
+
 /// Commands that a build may lack: the command, its subject, the feature that includes it, and
 /// whether this build has the feature.
 const OPTIONAL: &[(&str, &str, &str, bool)] = &[
@@ -100,7 +103,10 @@ pub fn parse(
         }
         error
     };
-    let matches = command().try_get_matches_from(&arguments).map_err(answered)?;
+    // The pages of help take longer to write than the arguments to parse.
+    let matches = Args::command()
+        .try_get_matches_from(&arguments)
+        .or_else(|_| command().try_get_matches_from(&arguments).map_err(answered))?;
     Args::from_arg_matches(&matches)
 }
 
@@ -213,11 +219,17 @@ fn answer(error: &clap::Error, arguments: &[OsString]) -> Option<StyledStr> {
             Some(format!("what other tools call `{word}` is `paritas {inner}{here}`").into())
         }
         // par2 takes -r10 for ten per cent.
-        ErrorKind::UnknownArgument if text(error, ContextKind::InvalidArg) == Some("-r") => {
-            let percent =
-                arguments.iter().find_map(|argument| argument.to_str()?.strip_prefix("-r"));
-            let percent = percent.filter(|text| text.parse::<u16>().is_ok())?;
-            Some(format!("what par2 calls `-r{percent}` is `--redundancy {percent}%`").into())
+        ErrorKind::UnknownArgument
+            if is_command(arguments, &["protect"])
+                && text(error, ContextKind::InvalidArg)
+                    .is_some_and(|it| RECURSIVE.contains(&it)) =>
+        {
+            Some(match percent_of_par2(arguments) {
+                Some(percent) => {
+                    format!("what par2 calls `-r{percent}` is `--redundancy {percent}%`").into()
+                }
+                None => "`protect` takes folders with all that is in them".into(),
+            })
         }
         // clap names only the first of the two ways.
         ErrorKind::MissingRequiredArgument => {
@@ -242,6 +254,14 @@ fn answer(error: &clap::Error, arguments: &[OsString]) -> Option<StyledStr> {
         }
         _ => None,
     }
+}
+
+/// Returns the percentage after `-r`, if there is one.
+fn percent_of_par2(arguments: &[OsString]) -> Option<u16> {
+    let at = arguments.iter().position(|it| it.to_str().is_some_and(|it| it.starts_with("-r")))?;
+    let joined = arguments[at].to_str()?.strip_prefix("-r")?;
+    let text = if joined.is_empty() { arguments.get(at + 1)?.to_str()? } else { joined };
+    text.trim_end_matches('%').parse().ok()
 }
 
 /// Whether the arguments, after the program's name, begin with these words.
@@ -321,6 +341,12 @@ mod tests {
         }
         let error = parse(["paritas", "protect", "-r10", "photos"]).unwrap_err().to_string();
         assert!(error.contains("`--redundancy 10%`"), "{error}");
+        let error = parse(["paritas", "protect", "photos", "-r", "10"]).unwrap_err().to_string();
+        assert!(error.contains("`--redundancy 10%`"), "{error}");
+        for flag in ["-r", "-R", "--recursive"] {
+            let error = parse(["paritas", "protect", flag, "photos"]).unwrap_err().to_string();
+            assert!(error.contains("`protect` takes folders with all"), "{error}");
+        }
         // For `verify`, -r means --recursive.
         let error = parse(["paritas", "verify", "-r10", "photos"]).unwrap_err().to_string();
         assert!(!error.contains("--redundancy"), "{error}");

@@ -18,7 +18,7 @@ use crate::args::work::{Threads, Work};
     after_help = "\
 Examples:
   paritas encode photos.tar --out shards               4 data and 2 parity shards
-  paritas encode db.dump --code 10+4 --to /disk1 --to /disk2 --to /disk3
+  paritas encode db.dump --code 4+2 --to /disk1 --to /disk2 --to /disk3    any disk may be lost
   tar c /home | paritas encode - --name home.tar --code rdp:k=6 --out shards
   paritas encode log.zst --code bbdpg:k=6,m=2,m2=4 --out shards     8 shards now, 2 by `promote`
   paritas encode disk.img --code lt:k=1024,n=1536 --out shards      1536 blocks in 16 shards
@@ -199,7 +199,7 @@ pub struct Verify {
     pub deep: bool,
     /// Take files whose size and times are unchanged for intact.
     ///
-    /// Such files are not read. A file whose ctime alone has changed is read.
+    /// Such files are not read. A file of the same size with another time or ctime is read.
     #[arg(long)]
     pub quick: bool,
     /// Read everything from the disk, not from memory.
@@ -217,7 +217,7 @@ pub struct Verify {
 Examples:
   paritas repair photos                                a folder that `protect` was given
   paritas repair photos/2005/a.jpg                     one file or folder of it, even a lost one
-  paritas repair photos --to rescued                   what is damaged or missing goes there
+  paritas repair photos --to rescued                   what is not as it was goes there
   paritas repair photos --dry-run                      what would be restored; nothing is written
   paritas repair photos --restore-changed --move-back  changed and moved files go back, too
   paritas repair shards
@@ -259,8 +259,9 @@ pub struct Repair {
     /// The folder for restored files, or for repaired shards.
     ///
     /// Without it, damaged files are replaced in place, and missing shards go to the given folder
-    /// with the fewest shards, which may be empty. Not with --recursive: give DIR as one more PATH
-    /// instead.
+    /// with the fewest shards, which may be empty. With it, all protected files that are not as they
+    /// were are written to DIR: also those that were changed or moved. Not with --recursive: give
+    /// DIR as one more PATH instead.
     #[arg(long, value_name = "DIR")]
     pub to: Option<PathBuf>,
     /// Read only the blocks that a missing shard is computed from.

@@ -26,7 +26,8 @@ shards of the volume's code, one for each node; a small one, of at most 4 KiB un
 says otherwise, is kept in its manifests. In a node's folder, `paritas verify --recursive` reads the \
 shards like any others.
 
-Exit codes are those of `paritas --help`, 130 after Ctrl-C, and 143 after the signal SIGTERM. 4 \
+Exit codes are those of `paritas --help`, 130 after Ctrl-C, and 143 after the signal SIGTERM; \
+`keep` ends with 0 then. 4 \
 means that there is no such object, or that VOLUME is not a volume file; 6 also means that too few \
 nodes answered. Ctrl-C and SIGTERM end a command within three seconds. An object that it was \
 writing does not become visible, unless its shards were complete and its manifests were being \
@@ -246,9 +247,9 @@ Examples:
 Every minute, objects with owed shards are repaired and waiting objects are promoted, the oldest \
 first; every hour, remains of interrupted commands are removed; once a week, all blocks are read. \
 Work that fails causes a warning, and is tried again. Several machines may do this for one volume; \
-`paritas serve` does it as well. Both notice when the volume file lists other nodes. The command \
-ends with 130 after Ctrl-C, and with 143 after the signal SIGTERM. docs/gateway.md has a unit for \
-systemd.")]
+`paritas serve` does it as well. Both notice when the volume file lists other nodes. Ctrl-C and the \
+signal SIGTERM end the command, with 0; a second one ends it at once. docs/gateway.md has a unit \
+for systemd.")]
 pub struct Keep {
     /// The volume file.
     #[arg(value_name = "VOLUME")]

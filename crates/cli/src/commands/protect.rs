@@ -44,7 +44,7 @@ fn protect(args: &Protect, output: &Output) -> Outcome {
         .sync(args.work.is_synced());
     let start = Instant::now();
     let plan = paritas_protect::plan(&job)?;
-    expect_files(&plan)?;
+    expect_files(&plan, args)?;
     cost(&plan, args).iter().for_each(|note| output.warn(note));
     warn_of_unmatched(&plan, output);
     if args.dry_run {
@@ -68,10 +68,14 @@ fn protect(args: &Protect, output: &Output) -> Outcome {
 }
 
 /// Refuses a plan without files: perhaps none can be read, or a disk is not mounted.
-fn expect_files(plan: &ProtectPlan) -> Result<(), Failure> {
+fn expect_files(plan: &ProtectPlan, args: &Protect) -> Result<(), Failure> {
+    let why = match args.exclude.is_empty() {
+        true => "if it is on a disk, that may not be mounted",
+        false => "its disk may not be mounted, or --exclude leaves out all of its files",
+    };
     match plan.files {
         0 => expect_all_protected(&plan.skipped).and(Err(Failure::arguments(format!(
-            "{} has no files to protect; if it is on a disk, that may not be mounted",
+            "{} has no files to protect; {why}",
             shown(&plan.root)
         )))),
         _ => Ok(()),

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use paritas_protect::{
     DiskNeed, ErrorKind, IsWanted, Other, Protection, Skipped, StreamGeometry, find, find_among,
-    has_parity, holds_parity, parity_at,
+    has_parity, holds_parity, is_list_of_restored, parity_at,
 };
 use paritas_report::parts::IdText;
 use paritas_report::protections::{DiskEntry, ProtectedLayerEntry, ProtectionFields, SkippedEntry};
@@ -60,6 +60,7 @@ pub fn search(search: &Search) -> Result<Found, Failure> {
 /// Finds the protections at some paths. A path may be a root, a file or folder in it, or parity. A
 /// path with shards belongs to a protection only if it is the root or has parity.
 pub fn among(paths: &[PathBuf], wanted: Option<&OsStr>) -> Result<Found, Failure> {
+    let paths = &without_lists(paths);
     let mut found = Found::default();
     found.find_all(paths, None);
     let of_shards = found.parts_of_shards(paths);
@@ -83,12 +84,20 @@ pub fn among(paths: &[PathBuf], wanted: Option<&OsStr>) -> Result<Found, Failure
     Ok(found)
 }
 
+/// Returns the paths that stand for protections. A pattern of the shell for all parity files also
+/// takes the list of restored files that lies beside them.
+fn without_lists(paths: &[PathBuf]) -> Vec<PathBuf> {
+    let (beside, paths): (Vec<PathBuf>, Vec<PathBuf>) =
+        paths.iter().cloned().partition(|path| is_list_of_restored(path));
+    if paths.is_empty() { beside } else { paths }
+}
+
 /// Warns of a root and of folders for parity that do not exist.
 pub fn warn_of_absent(protection: &Protection, output: &Output) {
     if !protection.root().exists() {
         output.warn(&format!(
             "the protected folder {} does not exist; is its disk mounted? All that was in it counts \
-             as missing",
+             as missing. If it was moved, give its new place together with the folder of the parity",
             shown(protection.root())
         ));
     }

@@ -149,6 +149,15 @@ fn damage_is_found_and_repaired() {
     run(args!["verify", yard.root()]).expect(exit::DONE);
     let again = run(args!["repair", yard.root()]).expect(exit::DONE).text();
     assert!(again.contains(": intact, nothing to repair"), "{again}");
+
+    // A pattern of the shell for all parity files takes the list of restored files as well.
+    let parity = fs::read_dir(yard.root().join(".paritas")).unwrap();
+    let parity: Vec<OsString> = parity.map(|entry| entry.unwrap().path().into()).collect();
+    assert!(parity.iter().any(|file| file.to_string_lossy().ends_with(".restored.parity")));
+    for command in ["verify", "repair", "info"] {
+        run([&args![command][..], &parity[..]].concat()).expect(exit::DONE);
+    }
+    run([&args!["protect", "--update", "--no-sync"][..], &parity[..]].concat()).expect(exit::DONE);
 }
 
 #[test]
@@ -162,6 +171,11 @@ fn beyond_repair() {
     let now = format!("\n  next     `paritas repair {root}` restores now");
     assert!(verify.contains("\n  next     put copies of the lost files"), "{verify}");
     assert!(!verify.contains(&now), "{verify}");
+    // An update would give up what is lost.
+    fs::write(yard.photo("new"), "new").unwrap();
+    let verify = run(args!["verify", yard.root(), "-v"]).expect(exit::LOST).text();
+    assert!(verify.contains("\n  new      new") && !verify.contains("--update"), "{verify}");
+    fs::remove_file(yard.photo("new")).unwrap();
     let report = json(args!["verify", yard.root()], exit::LOST);
     let layer = &report["layers"][0];
     let [lost, at_hand, needed] = ["lost", "at_hand", "needed"].map(|name| layer[name].as_u64());

@@ -357,8 +357,8 @@ mod tests {
             let parity: Vec<usize> = (64..128).collect();
             let (encode, _) = QuestionAnswer::new(&setup, &question(&setup.code, &parity)).unwrap();
             let before = crate::codec::setup::PLANS.get();
-            run(&answer, &lost, 128, 8 * PLANNED_AFTER);
-            run(&encode, &parity, 128, 8 * PLANNED_AFTER);
+            run(&answer, &lost, 128, PLANNED_AFTER);
+            run(&encode, &parity, 128, PLANNED_AFTER);
             // A plan that another thread makes is ready after some time.
             for _ in 0..60_000 {
                 if encode.executables().count() == 2 {

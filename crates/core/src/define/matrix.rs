@@ -291,6 +291,8 @@ impl FromStr for ParityMatrix {
 
     fn from_str(text: &str) -> Result<Self> {
         let mut reader = MatrixReader::default();
+        // Some editors put a mark before all text.
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         for (number, line) in (1..).zip(text.lines()) {
             let content = line.split('#').next().unwrap_or("").trim();
             if !content.is_empty() {

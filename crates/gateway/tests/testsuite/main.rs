@@ -3,6 +3,7 @@
 
 mod clients;
 mod fixture;
+mod hostile;
 mod requests;
 mod signed;
 mod uploads;

@@ -539,7 +539,7 @@ async fn nodes_that_cannot_be_written_are_errors_of_the_server() {
 #[tokio::test(flavor = "multi_thread")]
 async fn notes_without_room_for_what_the_body_has_are_refused_before_it() {
     let open = impatient().await;
-    let most = (16 << 10) - "cache-control".len() - "etag".len() - 32;
+    let most = (32 << 10) - "cache-control".len() - "etag".len() - 32;
     let sha256 = "checksum-sha256".len() + 44;
     for (length, header, code) in [
         (most, "", "RequestTimeout"),

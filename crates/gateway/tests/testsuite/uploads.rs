@@ -15,14 +15,14 @@ pub async fn begin(open: &Fixture, key: &str) -> String {
 }
 
 /// Stores a part of an upload of `key`, and returns its ETag.
-async fn put_part(open: &Fixture, key: &str, number: u32, id: &str, body: &str) -> String {
+pub async fn put_part(open: &Fixture, key: &str, number: u32, id: &str, body: &str) -> String {
     let line = format!("PUT /photos/{key}?partNumber={number}&uploadId={id}");
     let answer = ask(open, &line, &[], body).await;
     answer.lines().find_map(|line| line.strip_prefix("etag: ")).unwrap().to_owned()
 }
 
 /// Returns the document that completes an upload of these parts.
-fn document_of(parts: &[(u32, String)]) -> String {
+pub fn document_of(parts: &[(u32, String)]) -> String {
     let part = |(number, etag): &(u32, String)| {
         format!("<Part><PartNumber>{number}</PartNumber><ETag>{etag}</ETag></Part>")
     };

@@ -12,6 +12,7 @@ mod updates;
 use crate::common;
 use std::ffi::OsString;
 use std::fs::{self, File, Permissions};
+use std::io::Write as _;
 use std::num::NonZeroUsize;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -227,7 +228,7 @@ fn quick_checks_trust_sizes_and_times() {
     let options = VerifyOptions::default().quick(true);
     let quick = || verify(&only(root.path()), &options, &|_| panic!("nothing is read")).unwrap();
     assert_eq!(quick().status, State::Intact);
-    // A file with a new ctime is read.
+    // A file of the same size with a new ctime is read.
     flip(&root.path().join("one/1"), 5);
     let report = quick();
     let FileState::Damaged(ranges) = &report.findings[0].state else { panic!("{report:?}") };
@@ -237,6 +238,34 @@ fn quick_checks_trust_sizes_and_times() {
     let report = quick();
     assert_eq!((report.status, report.findings.len()), (State::Repairable, 1));
     assert!(report.layers[0].lost > 0);
+}
+
+/// A quick look does not say that files are lost because others have new times, or have grown.
+#[test]
+fn a_quick_look_reads_before_it_calls_files_lost() {
+    let root = tempfile::tempdir().unwrap();
+    for number in 0..9 {
+        let bytes = Chance::new(number).bytes(20_000);
+        write(&root.path().join(number.to_string()), &bytes, 0o644, 50);
+    }
+    make(&job(root.path()).redundancy("20%".parse().unwrap()));
+    for number in 0..6 {
+        let file = File::open(root.path().join(number.to_string())).unwrap();
+        file.set_modified(std::time::SystemTime::now()).unwrap();
+    }
+    let quick = || verify(&only(root.path()), &VerifyOptions::default().quick(true), &|_| {});
+    let report = quick().unwrap();
+    assert_eq!((report.status, report.layers[0].lost), (State::Intact, 0), "{report:?}");
+    assert_eq!(report.count(|state| *state == FileState::Touched), 6);
+
+    for number in 0..6 {
+        let file = fs::OpenOptions::new().append(true).open(root.path().join(number.to_string()));
+        file.unwrap().write_all(b"more").unwrap();
+    }
+    fs::remove_file(root.path().join("8")).unwrap();
+    let report = quick().unwrap();
+    assert_eq!(report.status, State::Repairable, "{report:?}");
+    assert_eq!(report.count(|state| matches!(state, FileState::Changed(_))), 6);
 }
 
 /// Adds a file and a layer for it, and returns the paths of the layer's parity files.

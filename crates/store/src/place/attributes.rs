@@ -115,7 +115,7 @@ impl Attributes {
 
 impl Owner {
     /// Returns the owner of a file, on systems that number users.
-    fn of(metadata: &Metadata) -> Option<Self> {
+    pub fn of(metadata: &Metadata) -> Option<Self> {
         system::owner(metadata).map(|(user, group)| Self { user, group })
     }
 }
@@ -290,6 +290,16 @@ fn allowed(mode: u32, owner: Option<Owner>, file: &Metadata) -> u32 {
             mode & !OTHERS | both | both >> GROUP_SHIFT
         }
         _ => mode,
+    }
+}
+
+/// Gives a new file or folder to `owner`, that of the folder in which it is made. Does nothing unless
+/// this process may give files to anybody: otherwise those who own the folder could not use what
+/// root has made there.
+pub fn hand_over(new: &File, owner: Owner) {
+    if system::may_give_files_away() && system::user() != Some(owner.user) {
+        // On some network file systems root may not do it either.
+        let _ = system::set_owner(new, Some(owner.user), owner.group);
     }
 }
 

@@ -13,7 +13,7 @@
 //! If the root is missing, every call fails with an error other than "file not found", because a
 //! disk that is not mounted has not lost its files.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind as IoErrorKind, IoSlice, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
@@ -25,6 +25,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::{self, BoxStream, StreamExt};
 use paritas_store::error::{Error, ErrorKind, Result};
+use paritas_store::place::attributes::{Owner, hand_over};
 use paritas_store::place::lock::FolderLocks;
 use paritas_store::place::space::free_at;
 use paritas_store::place::system::{drop_cached, look_and_rename, rename_at_once};
@@ -43,6 +44,13 @@ use super::{
     is_abandoned, range_length, staging_prefix, too_long, too_short,
 };
 use crate::cleaning::Unfinished;
+
+/// Bytes of a disk that are left for small files, such as the marks of removed objects: a full
+/// volume could not be emptied without them.
+const RESERVE: u64 = 1 << 20;
+
+/// The most bytes of a file that is written into the reserve.
+const MOST_OF_RESERVE: usize = 4096;
 
 /// Number of entries of a listing that are handed over at a time.
 const BATCH: usize = 1000;
@@ -213,6 +221,9 @@ impl Node for FolderNode {
         let path = path.to_owned();
         self.changing(move |inner| {
             let target = inner.target(&path)?;
+            if content.len() > MOST_OF_RESERVE {
+                inner.expect_room(&path)?;
+            }
             let mut file = inner.stage()?;
             let written = file.write_all(&content);
             written.map_err(|error| inner.trouble("write", &path, error))?;
@@ -223,8 +234,12 @@ impl Node for FolderNode {
 
     async fn writer(&self, path: &str) -> Result<Box<dyn Writer>> {
         let owned = path.to_owned();
-        let (target, file) =
-            self.changing(move |inner| Ok((inner.target(&owned)?, inner.stage()?))).await?;
+        let begin = move |inner: &FolderInner| {
+            let target = inner.target(&owned)?;
+            inner.expect_room(&owned)?;
+            Ok((target, inner.stage()?))
+        };
+        let (target, file) = self.changing(begin).await?;
         Ok(Box::new(FolderWriter {
             folder: self.clone(),
             path: path.to_owned(),
@@ -452,9 +467,30 @@ impl FolderInner {
         Some(names?.join("/"))
     }
 
-    /// Makes an empty file in the folder of unfinished files.
-    fn stage(&self) -> Result<NamedTempFile> {
+    /// Refuses a file of any length if the disk has only its reserve left.
+    fn expect_room(&self, path: &str) -> Result<()> {
+        match free_at(&self.root).is_none_or(|free| free >= RESERVE) {
+            true => Ok(()),
+            false => {
+                let why = "the disk is full but for 1 MiB, which is kept for marks of removals";
+                Err(self.trouble("write", path, io::Error::new(IoErrorKind::StorageFull, why)))
+            }
+        }
+    }
+
+    /// Returns the folder of unfinished files, and what the system says about it if it is there. A
+    /// link would lead out of the node.
+    fn staging(&self) -> Result<(PathBuf, Option<Metadata>)> {
         let folder = self.root.join(STAGING);
+        match fs::symlink_metadata(&folder) {
+            Ok(found) if found.is_symlink() => Err(self.refused(STAGING, "is a symbolic link")),
+            found => Ok((folder, found.ok())),
+        }
+    }
+
+    /// Makes an empty file in the folder of unfinished files. It belongs to the owner of that folder.
+    fn stage(&self) -> Result<NamedTempFile> {
+        let (folder, found) = self.staging()?;
         let make = || match new_file(&folder) {
             Err(error) if error.kind() == IoErrorKind::NotFound => {
                 create_folder(&folder)?;
@@ -462,7 +498,12 @@ impl FolderInner {
             }
             made => made,
         };
-        make().map_err(|error| self.trouble("write in", STAGING, error))
+        let file = make().map_err(|error| self.trouble("write in", STAGING, error))?;
+        let found = found.or_else(|| fs::metadata(&folder).ok());
+        if let Some(owner) = found.and_then(|found| Owner::of(&found)) {
+            hand_over(file.as_file(), owner);
+        }
+        Ok(file)
     }
 
     /// Gives a complete file its name.
@@ -557,11 +598,7 @@ impl FolderInner {
 
     fn sweep(&self, age: Duration) -> Result<u64> {
         let trouble = |error| self.trouble("clear", STAGING, error);
-        let folder = self.root.join(STAGING);
-        if fs::symlink_metadata(&folder).is_ok_and(|found| found.is_symlink()) {
-            return Err(self.refused(STAGING, "is a symbolic link"));
-        }
-        let entries = match fs::read_dir(folder) {
+        let entries = match fs::read_dir(self.staging()?.0) {
             Err(error) if is_absence(&error) && self.root.is_dir() => return Ok(0),
             entries => entries.map_err(trouble)?,
         };
@@ -750,15 +787,18 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_sweep_stays_within_the_node() {
+    fn unfinished_files_stay_within_the_node() {
         let root = tempfile::tempdir().unwrap();
         let (node, others) = (root.path().join("node"), root.path().join("others"));
         [&node, &others].into_iter().for_each(|folder| fs::create_dir(folder).unwrap());
         fs::write(others.join("file"), "precious").unwrap();
         std::os::unix::fs::symlink(&others, node.join(STAGING)).unwrap();
         let folder = FolderNode::new("a", &node, false);
-        let error = folder.inner.sweep(Duration::ZERO).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+        let staged = folder.inner.stage().map(drop);
+        for refused in [staged, folder.inner.sweep(Duration::ZERO).map(drop)] {
+            let error = refused.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+        }
         assert!(others.join("file").exists());
     }
 

@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use paritas_store::place::attributes::{Owner, hand_over};
 use paritas_store::place::system::{FileId, id_of, sync_directory};
 
 /// Largest number of folders that are remembered. A volume has 256 folders of objects, and one for
@@ -111,7 +112,8 @@ pub(super) fn create_folders(root: &Path, path: &str) -> io::Result<()> {
     missing.into_iter().rev().try_for_each(|folder| create_folder(folder))
 }
 
-/// Makes a folder that only its owner may use, unless there is one.
+/// Makes a folder that only its owner may use, unless there is one. Its owner is that of the folder
+/// above it.
 pub(super) fn create_folder(folder: &Path) -> io::Result<()> {
     #[allow(unused_mut, reason = "it is changed on Unix alone")]
     let mut builder = fs::DirBuilder::new();
@@ -122,7 +124,14 @@ pub(super) fn create_folder(folder: &Path) -> io::Result<()> {
             found if found.is_dir() => Ok(()),
             _ => Err(ErrorKind::NotADirectory.into()),
         },
-        done => done,
+        Ok(()) => {
+            let above = folder.parent().and_then(|above| Owner::of(&fs::metadata(above).ok()?));
+            if let (Some(owner), Ok(folder)) = (above, fs::File::open(folder)) {
+                hand_over(&folder, owner);
+            }
+            Ok(())
+        }
+        error => error,
     }
 }
 

@@ -131,6 +131,10 @@ impl Location {
             return Err(Error::parameters("`uri` is empty; give a folder or a URI"));
         }
         match scheme(&uri) {
+            None if is_of_scp(&uri) => Err(Error::parameters(format!(
+                "{uri:?} names a folder of another machine as scp does: write sftp://USER@HOST/FOLDER, \
+                 or fs:{uri} if it is a folder of this machine"
+            ))),
             None => Ok(Self::Folder(base.join(uri))),
             Some("fs") => {
                 let path = &uri["fs:".len()..];
@@ -236,6 +240,12 @@ fn scheme(uri: &str) -> Option<&str> {
     (scheme.len() > 1 && scheme.chars().all(is_letter)).then_some(scheme)
 }
 
+/// Whether a text that is no URI names a user and a host: USER@HOST:FOLDER.
+fn is_of_scp(text: &str) -> bool {
+    let before = text.split_once(':').map(|(before, _)| before);
+    before.is_some_and(|before| before.contains('@') && !before.contains('/'))
+}
+
 fn expand(uri: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<String> {
     let home = || variable("HOME").or_else(|| variable("USERPROFILE"));
     let value = |name: &str| {
@@ -276,8 +286,12 @@ impl UriParts {
         let host = self.url.host_str().filter(|host| !host.is_empty());
         host.map(str::to_owned).ok_or_else(|| {
             let scheme = self.url.scheme();
-            let what = if scheme == "s3" { "bucket" } else { "host" };
-            Error::parameters(format!("a URI of {scheme}: lacks the {what}"))
+            let (what, form) = match scheme {
+                "s3" => ("bucket", "s3://BUCKET/PREFIX?endpoint=https://HOST"),
+                "sftp" => ("host", "sftp://USER@HOST/FOLDER"),
+                _ => ("host", "webdav://HOST/FOLDER"),
+            };
+            Error::parameters(format!("a URI of {scheme}: lacks the {what}, as in {form}"))
         })
     }
 

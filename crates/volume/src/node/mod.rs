@@ -33,6 +33,7 @@ mod service;
 mod sftp;
 mod streamed;
 mod timed;
+mod unopened;
 mod whole;
 
 use std::collections::BTreeSet;
@@ -58,9 +59,10 @@ pub(crate) use location::Location;
 pub use metered::{Meter, Metered, NodeCall};
 pub use open::open;
 pub use probe::{Probe, probe};
-pub(crate) use probe::{is_of_probe, is_refusal, remove_probes, tells_cases};
+pub(crate) use probe::{caseless, is_of_probe, is_refusal, remove_probes, tells_cases};
 pub(crate) use redact::Secret;
 pub use timed::Timed;
+pub(crate) use unopened::Unopened;
 pub(crate) use whole::{MOST_KEPT, WholeWriter};
 
 /// Name of the folder at a node's root that holds files until they are whole. No path begins with
@@ -292,7 +294,7 @@ pub trait Writer: Send {
 
 /// What a node can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Abilities {
     /// Whether files can be written and deleted.
     pub write: bool,
@@ -308,12 +310,13 @@ pub struct Abilities {
     pub streams: bool,
     /// Whether names that differ only in upper and lower case are different files. If not, a
     /// [`Caseless`] keeps them apart.
-    #[serde(default = "yes")]
     pub cases: bool,
 }
 
-fn yes() -> bool {
-    true
+impl Default for Abilities {
+    fn default() -> Self {
+        Self::ALL
+    }
 }
 
 impl Abilities {

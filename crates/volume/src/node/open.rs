@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use paritas_store::error::{Error, Result};
+use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::place::secrets::read_secrets;
 use serde::Deserialize;
 
@@ -19,7 +19,8 @@ use crate::config::{Config, NodeEntry};
 /// variable.
 ///
 /// # Errors
-/// If the URI or the credentials cannot be used. The error names the node and shows no secret.
+/// If the credentials cannot be used ([`ErrorKind::Refused`]), or if the URI cannot. The error names
+/// the node and shows no secret.
 pub fn open(
     entry: &NodeEntry,
     config: &Config,
@@ -47,7 +48,8 @@ fn open_unlimited(
         return Ok(Arc::new(Timed::over(Arc::new(folder), contact)));
     }
     let source = entry.credentials.as_deref().map(|named| CredentialSource::of(named, base));
-    let credentials = Credentials::find(&location, source.as_ref(), variable)?;
+    let credentials = Credentials::find(&location, source.as_ref(), variable)
+        .map_err(|error| Error::new(ErrorKind::Refused, error.message()))?;
     let service = Service::at(&location, &credentials, &contact)?.with_known(entry.abilities);
     let endpoint = Endpoint::new(service, config.limits.retries, Arc::clone(&contact));
     Ok(Arc::new(Timed::over(Arc::new(endpoint), contact)))

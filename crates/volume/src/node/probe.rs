@@ -47,6 +47,24 @@ impl Probe {
             "node {name} cannot be {cannot}, so it can store no objects{why}"
         )))
     }
+
+    /// Refuses a node that cannot distinguish names which differ only in case, unless the volume
+    /// file says so: names are stored there in another form. `name` is that of the node.
+    ///
+    /// # Errors
+    /// If the volume file does not say so ([`ErrorKind::Parameters`]).
+    pub fn expect_cases(&self, name: &str, known: Option<Abilities>) -> Result<()> {
+        let is_known = known.is_some_and(|known| !known.cases);
+        if self.abilities.cases || is_known { Ok(()) } else { Err(caseless(name)) }
+    }
+}
+
+/// Returns the error for a node that cannot distinguish names which differ only in case, although
+/// the volume file does not say so.
+pub(crate) fn caseless(name: &str) -> Error {
+    let message = "this place does not tell upper from lower case in names: give the node \
+                   `abilities = { cases = false }` in the volume file, on every client";
+    Error::parameters(message).at_node(name)
 }
 
 /// Tries out what a node can do, with test files in a folder `probe-…`, which are removed

@@ -33,8 +33,9 @@ pub fn run(args: &Protect, output: &Output) -> Outcome {
             return Err(Failure::io(format!("opening {}", shown(path)), &error));
         }
         let message = format!(
-            "{} is not protected yet; leave out --update, or if its parity is elsewhere, name \
-             the folder of the parity instead",
+            "{} is not protected yet, and has no parity; leave out --update, or if its parity is \
+             elsewhere, name the folder of the parity instead; if this folder should have parity, \
+             its disk may not be mounted",
             shown(path)
         );
         worst.note(Err(Failure::not_recognised(message)), output);

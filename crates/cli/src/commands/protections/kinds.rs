@@ -45,22 +45,6 @@ impl Next {
             FileState::Touched => None,
         }
     }
-
-    /// Returns what to do, with the commands to type.
-    fn advice(self, protection: &Protection, layers: &[LayerReport]) -> Vec<String> {
-        let command = |verb| command(verb, protection);
-        match self {
-            Self::Read => vec![for_unreadable(protection, "verify")],
-            Self::Repair => {
-                vec![format!("{} restores what is damaged or missing", command("repair"))]
-            }
-            Self::Choose => for_changed(protection, layers).to_vec(),
-            Self::Place => vec![format!(
-                "{} moves back what was moved; an update protects it where it is",
-                command("repair --move-back")
-            )],
-        }
-    }
 }
 
 /// Returns what can be done about files that cannot be read, before a command is run again.
@@ -125,7 +109,8 @@ pub fn counts(report: &VerifyReport) -> Option<String> {
 }
 
 /// Returns what to do next, in a safe order: unreadable files come first, and new parity is made
-/// last. A quick verification does not know how much of a changed file is lost.
+/// last. No update is advised while anything is lost, because it would count as deleted, and its
+/// parity would go. A quick verification does not know how much of a changed file is lost.
 pub fn next_steps(
     protection: &Protection,
     report: &VerifyReport,
@@ -138,6 +123,13 @@ pub fn next_steps(
     let unread = report.parity.iter().any(|finding| finding.unreadable);
     next.extend(unread.then_some(Next::Read));
     next.extend(report.parity.iter().any(|finding| !finding.unreadable).then_some(Next::Repair));
+    // An update gives up what is damaged or missing.
+    let is_first = next.contains(&Next::Repair);
+    let at_its_time = |update: String| match (is_first, state) {
+        (false, _) => Some(update),
+        (true, ObjectStateWord::Lost) => None,
+        (true, _) => Some(format!("after that, {update}")),
+    };
     let mut steps = Vec::new();
     if state == ObjectStateWord::Lost {
         next.remove(&Next::Repair);
@@ -145,8 +137,30 @@ pub fn next_steps(
         let repair = command("repair", protection);
         let now = format!("{repair} restores now what does not need the lost blocks");
         steps.extend(report.restores.then_some(now));
+        let anew = format!(
+            "if there are no more parity files, {} protects all files as they are",
+            command("protect --update", protection)
+        );
+        steps.extend((report.unreadable_layers > 0 && !is_first).then_some(anew));
     }
-    steps.extend(next.into_iter().flat_map(|next| next.advice(protection, read)));
+    for next in next {
+        match next {
+            Next::Choose => {
+                let [update, restore] = for_changed(protection, read);
+                steps.extend(at_its_time(update));
+                steps.push(restore);
+            }
+            Next::Repair => steps.push(format!(
+                "{} restores what is damaged or missing",
+                command("repair", protection)
+            )),
+            Next::Place => steps.push(format!(
+                "{} moves back what was moved; an update protects it where it is",
+                command("repair --move-back", protection)
+            )),
+            Next::Read => steps.push(for_unreadable(protection, "verify")),
+        }
+    }
     if state == ObjectStateWord::Intact && is_parity_used_up(report) {
         steps.push(format!(
             "{} makes all parity anew, because no more blocks may be lost",
@@ -154,7 +168,8 @@ pub fn next_steps(
         ));
     }
     if !report.new.is_empty() {
-        steps.push(format!("{} protects new files", command("protect --update", protection)));
+        let update = format!("{} protects new files", command("protect --update", protection));
+        steps.extend(at_its_time(update));
     }
     if !report.replaced.is_empty() && state == ObjectStateWord::Intact {
         steps.push(for_copies(protection));

@@ -1,6 +1,7 @@
 //! `paritas volume init`: writes a volume file, tries out the nodes, and marks them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::path::Path;
 
 use paritas_report::parts::IdText;
@@ -38,6 +39,12 @@ pub async fn run(args: &Init, output: &Output) -> Outcome {
 
 /// Writes a volume file with the abilities of its nodes. Returns its content and the probes.
 async fn write(args: &Init, code: &str) -> Result<(Config, Vec<Probe>), Failure> {
+    if args.volume.is_dir() {
+        return Err(Failure::arguments(format!(
+            "{} is a folder; the first name is that of the volume file to write",
+            shown(&args.volume)
+        )));
+    }
     if args.volume.symlink_metadata().is_ok() {
         return Err(Failure::arguments(format!(
             "{} exists; without --node, its nodes are prepared",
@@ -56,12 +63,19 @@ async fn write(args: &Init, code: &str) -> Result<(Config, Vec<Probe>), Failure>
 }
 
 async fn read(path: &Path) -> Result<(Config, Vec<Probe>), Failure> {
+    if path.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+        return Err(Failure::arguments(format!(
+            "there is no {}; --code and --node write a new volume file",
+            shown(path)
+        )));
+    }
     let config = Config::read(path)?;
     config.expect_apart(path.parent().unwrap_or(Path::new("")))?;
     let volume = super::open(path)?;
     let probes = volume.probe_nodes().await?;
-    for (member, probe) in volume.members().iter().zip(&probes) {
-        probe.expect_useful(&member.name)?;
+    for (node, probe) in config.nodes.iter().zip(&probes) {
+        probe.expect_useful(&node.name)?;
+        probe.expect_cases(&node.name, node.abilities)?;
     }
     Ok((config, probes))
 }

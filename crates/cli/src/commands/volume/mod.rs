@@ -25,8 +25,9 @@ use crate::output::{Output, shown};
 /// Number of small objects that are handled at a time.
 const AT_ONCE: usize = 16;
 
-/// Runs a command about a volume. Ctrl-C and SIGTERM end it.
+/// Runs a command about a volume. Ctrl-C and SIGTERM end it; for a service, that is the usual end.
 pub fn run(args: args::Volume, output: &Output) -> Outcome {
+    let is_service = matches!(args.command, VolumeCommand::Keep(_));
     let is_terminated = Arc::<AtomicBool>::default();
     let (output, terminated) = (output.clone(), Arc::clone(&is_terminated));
     let run = paritas_volume::run_apart(move || {
@@ -34,6 +35,7 @@ pub fn run(args: args::Volume, output: &Output) -> Outcome {
         async move { Ok(act(&args.command, &output).await) }
     });
     match run {
+        Err(error) if error.kind() == ErrorKind::Cancelled && is_service => Ok(Exit::Done),
         Err(error)
             if error.kind() == ErrorKind::Cancelled && is_terminated.load(Ordering::Relaxed) =>
         {
@@ -137,7 +139,7 @@ fn advice(path: &Path, node: &Member, trouble: NodeTrouble) -> String {
     match trouble {
         NodeTrouble::Foreign => format!(
             "the place of {name} is not that node: mount the right disk there, or correct its `uri` \
-             in {}",
+             in {}, or its `name`, which must stay what it was",
             shown(path)
         ),
         NodeTrouble::Refused => format!(

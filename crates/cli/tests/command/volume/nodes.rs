@@ -3,11 +3,14 @@
 use std::ffi::OsString;
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 
 use serde_json::json;
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use crate::common::tank::Tank;
-use crate::common::{Chance, exit, run};
+use crate::common::{Chance, Run, exit, not_run, paritas, run};
 
 /// Returns the number of shard files on a disk.
 fn shards_on(tank: &Tank, disk: usize) -> usize {
@@ -236,4 +239,86 @@ fn what_is_left_can_be_read_without_being_sure() {
     let silent = tank.run("get", &args!["a/large", "-", "--allow-stale"]).expect(exit::IO);
     assert!(silent.stderr.contains("a/large: from byte 0 on, "), "{silent}");
     assert!(silent.stderr.contains("Not all nodes answered: node1: "), "{silent}");
+}
+
+/// The other nodes serve, as they do if a server refuses the login.
+#[test]
+fn a_node_without_its_credentials_cannot_be_used() {
+    let tank = Tank::new(3, "2+1");
+    let content = Chance(1).bytes(30_000);
+    tank.put("object", &content);
+    let (file, text) = (tank.path("tank.toml"), fs::read_to_string(tank.path("tank.toml")));
+    let away =
+        "uri = \"s3://bucket/tank?endpoint=http://127.0.0.1:9\"\ncredentials = \"away.toml\"";
+    fs::write(&file, text.unwrap().replace("uri = \"disk2\"", away)).unwrap();
+    assert!(tank.get("object") == content);
+    let status = run(args!["volume", "status", &file]).expect(exit::REPAIRABLE);
+    assert!(status.text().contains("the credentials: "), "{status}");
+    assert!(status.stderr.contains("give this user access to node3"), "{status}");
+}
+
+/// If root puts objects now and then, the owner of the nodes can still use the volume.
+#[test]
+fn what_root_makes_belongs_to_the_owner_of_the_node() {
+    use std::os::unix::fs::{MetadataExt, chown};
+    if !rustix::process::geteuid().is_root() {
+        return not_run("only root gives files away");
+    }
+    let tank = Tank::new(3, "2+1");
+    let owner = (65_533, 65_532);
+    for disk in 0..3 {
+        for entry in walkdir::WalkDir::new(tank.disk(disk)) {
+            chown(entry.unwrap().path(), Some(owner.0), Some(owner.1)).unwrap();
+        }
+    }
+    tank.put("folder/large", &Chance(1).bytes(30_000));
+    tank.put("folder/small", b"small");
+    tank.run("rm", &args!["folder/large"]).expect(exit::DONE);
+    for disk in 0..3 {
+        for entry in walkdir::WalkDir::new(tank.disk(disk)) {
+            let found = entry.as_ref().unwrap().metadata().unwrap();
+            assert_eq!((found.uid(), found.gid()), owner, "{entry:?}");
+        }
+    }
+}
+
+/// For a service, the signal is the usual end.
+#[test]
+fn keeping_a_volume_ends_well() {
+    let tank = Tank::new(3, "2+1");
+    for signal in [Signal::TERM, Signal::INT] {
+        let mut command = paritas(args!["volume", "keep", tank.path("tank.toml")]);
+        let child = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        kill_process(Pid::from_child(&child), signal).unwrap();
+        Run::new(child.wait_with_output().unwrap(), "volume keep".to_owned()).expect(exit::DONE);
+    }
+}
+
+/// Removing takes room for marks.
+#[test]
+fn a_full_volume_can_be_emptied() {
+    let place = tempfile::tempdir().unwrap();
+    let mut mount = Command::new("mount");
+    mount.args(["-t", "tmpfs", "-o", "size=12m", "tmpfs"]).arg(place.path());
+    if !mount.output().is_ok_and(|mount| mount.status.success()) {
+        return not_run("volume: no small disk can be mounted here");
+    }
+    let (file, source) = (place.path().join("tank.toml"), place.path().join("source"));
+    fs::write(&source, Chance(1).bytes(300_000)).unwrap();
+    let mut init = args!["volume", "init", &file, "--code", "2+1"].to_vec();
+    for disk in ["a", "b", "c"] {
+        fs::create_dir(place.path().join(disk)).unwrap();
+        init.extend(args!["--node", disk]);
+    }
+    run(init).expect(exit::DONE);
+    let put = |number: usize| run(args!["volume", "put", &file, &source, number.to_string()]);
+    let full = (0..100).find(|&number| put(number).code != exit::DONE).unwrap();
+    let refused = put(full).expect(exit::IO);
+    assert!(full > 10 && refused.stderr.contains("kept for marks"), "{full}: {refused}");
+    run(args!["volume", "rm", &file, "--recursive", ""]).expect(exit::DONE);
+    let names = run(args!["volume", "ls", &file]).expect(exit::DONE);
+    assert_eq!(names.text(), "");
+    put(0).expect(exit::DONE);
+    Command::new("umount").arg(place.path()).status().unwrap();
 }

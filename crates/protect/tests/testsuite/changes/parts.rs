@@ -107,6 +107,17 @@ fn what_is_a_moved_root() {
     assert_eq!(beside.only(&["moved", "rp"]).root(), beside.at("moved"));
     assert_eq!(beside.refused(&["other", "rp"]).0, ErrorKind::Parameters);
     assert_eq!(beside.refused(&["other/file", "rp"]).0, ErrorKind::NotRecognised);
+    // An update notes the new place, so that the parity alone leads there.
+    assert_eq!(beside.only(&["rp"]).root(), beside.at("r"));
+    for updated in [Updated::Layer, Updated::Nothing] {
+        let protection = beside.only(&["moved", "rp"]);
+        let report = update(&protection, &UpdateJob::default().sync(false), &|_| {}).unwrap();
+        assert_eq!((report.updated, report.kept), (updated, protection.files()));
+    }
+    let protection = beside.only(&["rp"]);
+    assert_eq!(protection.root(), beside.at("moved"));
+    let report = verify(&protection, &VerifyOptions::default(), &|_| {}).unwrap();
+    assert_eq!(report.status, State::Intact, "{report:?}");
 }
 
 /// The verdict, the findings and the repair are about the part alone.
