@@ -117,7 +117,7 @@ impl FileReport {
 
 /// The amount of reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Depth {
+enum Depth {
     /// Enough lanes to compute the data of the segment.
     Enough,
     /// Every lane of every file.
@@ -154,18 +154,24 @@ impl<'a> Sources<'a> {
         Ok(Self { object, geometry, extent, order, files, originals })
     }
 
-    /// Reads enough of a segment to have all of its data, as [`Sources::try_load`] does.
+    /// Reads enough of a segment to have all of its data. Data is read from where it is stored if
+    /// possible (also as blocks of an LT code).
     ///
     /// # Errors
     /// If everything has been read and is not enough ([`crate::ErrorKind::TooFewShards`]).
-    pub fn load(&self, segment: &mut Segment, number: u64, depth: Depth) -> Result<()> {
-        if self.try_load(segment, number, depth) { Ok(()) } else { Err(self.lost(segment, number)) }
+    pub fn load(&self, segment: &mut Segment, number: u64) -> Result<()> {
+        match self.try_load(segment, number, Depth::Enough) {
+            true => Ok(()),
+            false => Err(self.lost(segment, number)),
+        }
     }
 
-    /// Reads enough of a segment to have all of its data. Data is read from where it is stored if
-    /// possible (also as blocks of an LT code). With [`Depth::Everything`], all of the segment is
-    /// read. Returns whether everything that has been read is enough.
-    pub fn try_load(&self, segment: &mut Segment, number: u64, depth: Depth) -> bool {
+    /// Reads all of a segment. Returns whether what is intact is enough to have all of its data.
+    pub fn try_load_all(&self, segment: &mut Segment, number: u64) -> bool {
+        self.try_load(segment, number, Depth::Everything)
+    }
+
+    fn try_load(&self, segment: &mut Segment, number: u64, depth: Depth) -> bool {
         segment.begin(number, &self.extent);
         if let (Some(originals), Depth::Enough) = (&self.originals, depth)
             && self.load_buffers(segment, number, originals)
