@@ -202,11 +202,7 @@ fn needed(object: &Object, stage: u8, parts: &[usize], is_whole: bool) -> Vec<us
         true => None,
         false => geometry.buffers_to_make(standing, parts).ok(),
     };
-    planned.unwrap_or_else(|| {
-        let promotion = object.code().promotion(stage);
-        let reads: Vec<_> = promotion.iter().flat_map(|promotion| promotion.reads.iter()).collect();
-        geometry.buffers_of(&reads)
-    })
+    planned.unwrap_or_else(|| geometry.buffers_of_promotion(stage))
 }
 
 /// Returns a warning if fewer folders may be lost than shards.

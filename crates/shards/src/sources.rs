@@ -147,8 +147,8 @@ impl<'a> Sources<'a> {
         let mut order = geometry.parts_data_first();
         order.retain(|&part| part < files.len());
         let has_file = |&buffer: &usize| {
-            let part = (0..files.len()).find(|&p| geometry.part_buffers(p).contains(&buffer));
-            part.is_some_and(|part| !files[part].is_empty())
+            let files = geometry.part_of_buffer(buffer).and_then(|part| files.get(part));
+            files.is_some_and(|files| !files.is_empty())
         };
         let originals = geometry.originals().filter(|buffers| buffers.iter().all(has_file));
         Ok(Self { object, geometry, extent, order, files, originals })

@@ -466,11 +466,8 @@ impl Findings {
 
     fn wrong_lanes(&self, object: &Object) -> Vec<WrongLane> {
         let geometry = &*object.geometry;
-        let part_of = |buffer| {
-            (0..geometry.part_count()).find(|&part| geometry.part_buffers(part).contains(&buffer))
-        };
         let lane = |(&buffer, &(first_segment, segments)): (&usize, &(u64, u64))| {
-            let Part { shard, stage } = geometry.part(part_of(buffer)?);
+            let Part { shard, stage } = geometry.part(geometry.part_of_buffer(buffer)?);
             let lane = geometry.lane(buffer);
             Some(WrongLane { shard, stage, lane, first_segment, segments })
         };

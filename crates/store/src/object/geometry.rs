@@ -290,6 +290,11 @@ impl Geometry {
         self.parts[part].1.clone()
     }
 
+    /// Returns the part that a buffer belongs to, or `None` if no part stores it.
+    pub fn part_of_buffer(&self, buffer: usize) -> Option<usize> {
+        self.parts.iter().position(|(_, buffers)| buffers.contains(&buffer))
+    }
+
     /// Returns, for each buffer, whether it belongs to one of `parts`.
     pub fn buffers_in(&self, parts: impl IntoIterator<Item = usize>) -> Vec<bool> {
         let mut has = vec![false; self.buffer_count()];
@@ -448,6 +453,13 @@ impl Geometry {
             }
         }
         Ok(best.map(|(_, buffers)| buffers).unwrap_or_default())
+    }
+
+    /// Returns the buffers from which the code makes a later stage if nothing is missing.
+    pub fn buffers_of_promotion(&self, stage: u8) -> Vec<usize> {
+        let promotion = self.code().promotion(stage);
+        let reads: Vec<_> = promotion.iter().flat_map(|promotion| promotion.reads.iter()).collect();
+        self.buffers_of(&reads)
     }
 
     /// Returns the buffers that hold any of the given cells, ascending.

@@ -357,9 +357,7 @@ impl ObjectLayout {
 
     /// Returns the lanes from which the code makes a later stage if nothing is missing.
     pub fn lanes_of_promotion(&self, stage: u8) -> Vec<usize> {
-        let promotion = self.code().promotion(stage);
-        let reads: Vec<_> = promotion.iter().flat_map(|promotion| promotion.reads.iter()).collect();
-        self.geometry.buffers_of(&reads)
+        self.geometry.buffers_of_promotion(stage)
     }
 
     /// Whether the object can be computed from these lanes.
