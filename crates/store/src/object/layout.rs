@@ -305,8 +305,8 @@ impl ObjectLayout {
         let lanes = self.lanes(part).filter_map(|lane| {
             let start = geometry.lane_start(lane, stripes) as usize;
             let end = start + geometry.payload(lane, stripes);
-            let (payload, sum) = (block.get(start..end)?, block.get(end..end + CHECKSUM)?);
-            (id.checksum(geometry, lane, payload) == sum).then_some((lane, start..end))
+            id.intact(geometry, lane, block.get(start..end + CHECKSUM)?)?;
+            Some((lane, start..end))
         });
         lanes.collect()
     }
@@ -336,9 +336,7 @@ impl ObjectLayout {
         lane: usize,
         sealed: &'b [u8],
     ) -> Option<&'b [u8]> {
-        let (payload, sum) = sealed.split_at_checked(sealed.len().checked_sub(CHECKSUM)?)?;
-        let id = BlockId { object: self.object(), part, segment };
-        (id.checksum(&self.geometry, lane, payload) == sum).then_some(payload)
+        BlockId { object: self.object(), part, segment }.intact(&self.geometry, lane, sealed)
     }
 
     /// Returns the number of bytes of a lane in a full segment, without checksum.
