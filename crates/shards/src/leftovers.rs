@@ -1,7 +1,7 @@
 //! The files that killed processes left behind, and how to tell them apart.
 //!
 //! An encoding that replaces a set of shards goes through these states, and a kill may leave any of
-//! them (see [`crate::place`]; `O` are the old shards, `N` the new ones):
+//! them (see [`paritas_store::staging`]; `O` are the old shards, `N` the new ones):
 //!
 //! | done so far | files | reported |
 //! | --- | --- | --- |
