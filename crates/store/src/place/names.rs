@@ -39,7 +39,7 @@ fn is_of_name(error: &io::Error) -> bool {
 pub fn cut(name: &[u8], most: usize) -> &[u8] {
     let most = most.min(name.len());
     let end = match str::from_utf8(name) {
-        Ok(text) => (0..=most).rfind(|&end| text.is_char_boundary(end)).unwrap_or(0),
+        Ok(text) => text.floor_char_boundary(most),
         Err(_) => most,
     };
     &name[..end]
