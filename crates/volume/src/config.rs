@@ -10,6 +10,7 @@ use paritas::{Code, Spec};
 use paritas_shards::ObjectId;
 use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::memory::by_default;
+use paritas_store::staging::directory_of;
 use serde::Deserialize;
 use tempfile::NamedTempFile;
 
@@ -310,8 +311,7 @@ impl Config {
             };
             Error::new(kind, format!("cannot write the volume file {shown}: {why}")).because(error)
         };
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let mut file = NamedTempFile::new_in(folder.unwrap_or(Path::new("."))).map_err(failed)?;
+        let mut file = NamedTempFile::new_in(directory_of(path)).map_err(failed)?;
         file.write_all(text.as_bytes()).and_then(|()| file.as_file().sync_all()).map_err(failed)?;
         file.persist_noclobber(path).map_err(|error| failed(error.error))?;
         Ok(config)

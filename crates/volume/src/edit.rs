@@ -9,6 +9,7 @@ use paritas::{Code, Spec};
 use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::place::lock::FolderLocks;
 use paritas_store::shown::counted;
+use paritas_store::staging::directory_of;
 use tempfile::NamedTempFile;
 use toml_edit::{ArrayOfTables, DocumentMut, Item, Table, Value};
 
@@ -151,7 +152,7 @@ impl Edit {
             let message = format!("cannot write the volume file {}: {error}", path.display());
             Error::new(ErrorKind::Io, message).because(error)
         };
-        let folder = path.parent().unwrap_or(Path::new("."));
+        let folder = directory_of(&path);
         // Nobody else changes the file between the comparison below and the renaming.
         let _turn = FolderLocks::acquire([folder])?;
         let mut file = NamedTempFile::new_in(folder).map_err(failed)?;

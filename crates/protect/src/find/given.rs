@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use paritas_store::error::{Error, Result};
 use paritas_store::place::open_files::is_unreadable;
+use paritas_store::staging::directory_of;
 
 use crate::system::path_bytes;
 
@@ -129,10 +130,7 @@ fn relation(path: &Path, root: &Path) -> Relation {
 /// Returns the absolute path of something that may not exist. Links on the way to it are followed.
 fn own_place(path: &Path) -> Option<PathBuf> {
     let name: &OsStr = path.file_name()?;
-    let folder = match path.parent()? {
-        folder if folder.as_os_str().is_empty() => Path::new("."),
-        folder => folder,
-    };
+    let folder = directory_of(path);
     let folder = match folder.canonicalize() {
         Err(error) if !is_unreadable(&error) => own_place(folder),
         found => found.ok(),
