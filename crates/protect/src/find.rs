@@ -351,7 +351,7 @@ impl Protection {
             // A process that still writes them is about to publish them.
             Ok(if left.iter().any(|path| is_held(path)) { Vec::new() } else { left })
         };
-        let _ = commit_over::<Error>(&folders, still_left, Vec::new(), false);
+        let _ = commit_over(&folders, still_left, Vec::new(), false);
     }
 
     /// Returns the protected paths that the user gave, relative to the root.

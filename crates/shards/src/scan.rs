@@ -87,21 +87,15 @@ pub fn leftovers_of(directories: &[PathBuf], name: &OsStr) -> Result<Vec<Leftove
             }
         }
     }
-    let inventory: Inventory = scan_files(files, &|_| CodecOptions::default());
-    Ok(inventory.leftovers)
-}
-
-/// Scans some files in directories.
-fn scan_files(mut files: Vec<PathBuf>, options: Options<'_>) -> Inventory {
-    let mut gathering = ScanFindings::default();
     files.sort_unstable();
+    let mut gathering = ScanFindings::default();
     for path in files {
         match has_temporary_name(&path) {
             true => gathering.temporary.push(path),
             false => gathering.add_file(&path, false),
         }
     }
-    gathering.finish(options)
+    Ok(gathering.finish(&|_| CodecOptions::default()).leftovers)
 }
 
 /// The findings of a scan so far.

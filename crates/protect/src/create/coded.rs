@@ -75,7 +75,7 @@ impl CodedLayer {
     }
 
     fn make_once(order: &LayerOrder, progress: Progress<'_>) -> Result<Self> {
-        let header = order.header(Id::random()?, 0);
+        let header = order.header(Id::random()?);
         let new = NewFile::all(order.targets(), &Replace::Never, order.access);
         let files = StagedFile::create_all(new, 0)?;
         let scanned = code_blocks(order, &header, &files, progress)?;

@@ -190,7 +190,7 @@ pub fn parse(file: &OsStr) -> Option<ParsedName<'_>> {
     let (index, rest) = middle.split_once("of")?;
     let (count, number) = rest.split_once('-').unwrap_or((rest, "2"));
     let rest = name_bytes(file).len() - name.len();
-    let is_name = [index, count, number].iter().all(|part| is_number(part));
+    let is_name = [index, count, number].iter().all(|part| is_digits(part.as_bytes()));
     is_name.then_some(ParsedName { name, old, rest })
 }
 
@@ -224,10 +224,6 @@ fn strip_random<'a>(name: &'a [u8], suffix: &[u8]) -> Option<&'a [u8]> {
     let rest = name.strip_suffix(suffix)?;
     let (rest, random) = rest.split_at_checked(rest.len().checked_sub(9)?)?;
     (random[0] == b'.' && random[1..].iter().all(u8::is_ascii_hexdigit)).then_some(rest)
-}
-
-fn is_number(text: &str) -> bool {
-    is_digits(text.as_bytes())
 }
 
 fn is_digits(text: &[u8]) -> bool {
