@@ -46,6 +46,7 @@ mod geometry;
 mod label;
 mod mounts;
 mod parity;
+mod percent;
 mod pieces;
 mod repair;
 mod restore;
