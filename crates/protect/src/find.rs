@@ -30,7 +30,7 @@ use crate::exclude::Excludes;
 use crate::format::{Header, Id, checksum_of_zeros};
 use crate::geometry::{Redundancy, StreamGeometry};
 use crate::parity::{ParityFile, is_remnant, read_catalogue, refusal};
-use crate::system::{name_bytes, owned_name, path_bytes, path_in, whole_bytes};
+use crate::paths::{name_bytes, owned_name, path_bytes, path_in, whole_bytes};
 use crate::tree::{Scope, Tree, joined, threads};
 use files::{holds_named, named_files_in, parity_files_in};
 use given::folders_among;

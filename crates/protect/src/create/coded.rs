@@ -22,9 +22,9 @@ use crate::digest::FileDigest;
 use crate::format::{Header, Id};
 use crate::geometry::StreamGeometry;
 use crate::parity::write_row;
+use crate::paths::path_in;
 use crate::scan::digest_of;
 use crate::stream::{Gathered, Scanned, StreamPiece, StreamReading};
-use crate::system::path_in;
 use crate::tree::{Skipped, in_threads};
 use crate::trouble::Trouble;
 

@@ -8,7 +8,7 @@ use paritas_store::place::space::{DiskNeed, by_disk};
 use super::ProtectPlan;
 use crate::catalogue::Catalogue;
 use crate::format::{CatalogueShape, Header, Id};
-use crate::system::path_in;
+use crate::paths::path_in;
 
 /// The number of bytes that new parity files will have.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use paritas_store::error::{Error, Result};
 use paritas_store::place::open_files::is_unreadable;
 use paritas_store::staging::directory_of;
 
-use crate::system::path_bytes;
+use crate::paths::path_bytes;
 
 /// Name of a folder that file systems make in their roots, and that a fresh disk has.
 const OF_THE_DISK: &str = "lost+found";
