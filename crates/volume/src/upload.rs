@@ -8,7 +8,8 @@
 //!
 //! An *upload* is a set of pieces for one name. Its record, a small object, tells the name, and
 //! stays as long as the pieces do. The pieces go when the upload is given up, when its object was
-//! replaced or removed, or when nothing happened for a week ([`crate::Volume::collect_uploads`]).
+//! replaced or removed, or when nothing happened for a week ([`crate::Volume::collect_uploads`],
+//! which is a part of [`crate::Volume::collect`]).
 //!
 //! A part may be stored several times. Each time, it becomes a piece of its own, whose number
 //! begins with that of the part: a slow client that stores a part once more does not replace a
