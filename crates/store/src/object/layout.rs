@@ -359,7 +359,7 @@ impl ObjectLayout {
     }
 
     /// Whether the object can be computed from these lanes.
-    pub fn is_solvable(&self, lanes: impl IntoIterator<Item = usize>) -> bool {
+    pub(crate) fn is_solvable(&self, lanes: impl IntoIterator<Item = usize>) -> bool {
         let mut good = vec![false; self.geometry.buffer_count()];
         lanes.into_iter().for_each(|lane| good[lane] = true);
         self.geometry.is_solvable(&good)

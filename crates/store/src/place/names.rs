@@ -91,7 +91,7 @@ pub fn is_foreign(character: char) -> bool {
 
 /// A name that a file system has refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RefusedName {
+pub(crate) struct RefusedName {
     /// A folder on the file system.
     pub folder: PathBuf,
     /// What the file system does, in words: `refuses the character ':' in names`.
@@ -100,7 +100,7 @@ pub struct RefusedName {
 
 /// Tells what a file system refuses in a name, if `error` may say so. It is the error of making
 /// something at `path`, of renaming it to `path`, or of making a folder on the way there.
-pub fn refused_name(path: &Path, error: &io::Error) -> Option<RefusedName> {
+pub(crate) fn refused_name(path: &Path, error: &io::Error) -> Option<RefusedName> {
     let verb = match error.kind() {
         io::ErrorKind::InvalidInput => "refuses",
         _ if is_bad_sequence(error) => "refuses",
