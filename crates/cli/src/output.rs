@@ -171,15 +171,20 @@ impl Output {
     /// Creates a bar for a search of `evaluations` schedules. It is shown on a terminal only, so
     /// the JSON of a search is the same every time.
     pub fn search_bar(&self, evaluations: Option<u64>) -> ProgressBar {
+        self.bar(evaluations, |is_known| match is_known {
+            true => "{bar:30} {pos}/{len} schedules  {per_sec}  ETA {eta}",
+            false => "{spinner} {pos} schedules  {per_sec}  {elapsed}",
+        })
+    }
+
+    /// Creates a bar, which is hidden unless people watch a terminal. `template` is told whether
+    /// the total is known.
+    fn bar(&self, total: Option<u64>, template: fn(bool) -> &'static str) -> ProgressBar {
         if self.json || self.quiet || !io::stderr().is_terminal() {
             return ProgressBar::hidden();
         }
-        let template = match evaluations {
-            Some(_) => "{bar:30} {pos}/{len} schedules  {per_sec}  ETA {eta}",
-            None => "{spinner} {pos} schedules  {per_sec}  {elapsed}",
-        };
-        let style = ProgressStyle::with_template(template);
-        ProgressBar::with_draw_target(evaluations, ProgressDrawTarget::stderr())
+        let style = ProgressStyle::with_template(template(total.is_some()));
+        ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr())
             .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
     }
 
@@ -193,7 +198,7 @@ impl Output {
 #[derive(Debug)]
 pub struct Progress {
     output: Output,
-    bar: Option<ProgressBar>,
+    bar: ProgressBar,
     total: Option<u64>,
     done: AtomicU64,
     start: Instant,
@@ -202,17 +207,9 @@ pub struct Progress {
 
 impl Progress {
     fn new(output: Output, total: Option<u64>) -> Self {
-        let on_terminal = !output.json && !output.quiet && io::stderr().is_terminal();
-        let bar = on_terminal.then(|| {
-            let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr());
-            let template = match total {
-                Some(_) => "{bar:30} {bytes}/{total_bytes}  {bytes_per_sec}  ETA {eta}",
-                None => "{spinner} {bytes}  {bytes_per_sec}  {elapsed}",
-            };
-            bar.with_style(
-                ProgressStyle::with_template(template)
-                    .unwrap_or_else(|_| ProgressStyle::default_bar()),
-            )
+        let bar = output.bar(total, |is_known| match is_known {
+            true => "{bar:30} {bytes}/{total_bytes}  {bytes_per_sec}  ETA {eta}",
+            false => "{spinner} {bytes}  {bytes_per_sec}  {elapsed}",
         });
         let now = Instant::now();
         Self { output, bar, total, done: AtomicU64::new(0), start: now, last_line: Mutex::new(now) }
@@ -221,9 +218,7 @@ impl Progress {
     /// Notes that `bytes` more bytes are done.
     pub fn advance(&self, bytes: u64) {
         let done = self.done.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
-        if let Some(bar) = &self.bar {
-            bar.set_position(done);
-        }
+        self.bar.set_position(done);
         if self.output.json
             && let Ok(mut last) = self.last_line.try_lock()
             && last.elapsed() >= PROGRESS_INTERVAL
@@ -236,15 +231,15 @@ impl Progress {
     /// Calls `print` while the bar is hidden.
     #[cfg(feature = "volume")]
     pub fn aside(&self, print: impl FnOnce()) {
-        match &self.bar {
-            Some(bar) => bar.suspend(print),
-            None => print(),
+        match self.bar.is_hidden() {
+            true => print(),
+            false => self.bar.suspend(print),
         }
     }
 
     /// Removes the bar, and returns the seconds that the job took.
     pub fn finish(&self) -> f64 {
-        self.bar.iter().for_each(ProgressBar::finish_and_clear);
+        self.bar.finish_and_clear();
         self.seconds()
     }
 

@@ -22,7 +22,7 @@ use paritas_store::shown::shown;
 
 use crate::catalogue::{Item, ItemKind};
 use crate::find::{EntryKind, ProtectedEntry};
-use crate::system::path_in;
+use crate::paths::path_in;
 use crate::tree::above;
 
 /// All permissions that parity may give.

@@ -17,7 +17,7 @@ use std::path::Path;
 use paritas_store::place::attributes::Attributes;
 use paritas_store::place::names::{AsideName, cut, in_short};
 
-use crate::system::name_bytes;
+use crate::paths::name_bytes;
 
 /// The context that separates these digests from all other uses of BLAKE3.
 const CONTEXT: &str = "Paritas: a file that the repair of a protection replaced";
@@ -101,7 +101,7 @@ fn digest(id: &str, name: &[u8], (size, time): (u64, i64), number: u8) -> String
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::system::owned_name;
+    use crate::paths::owned_name;
     use std::fs;
 
     #[test]

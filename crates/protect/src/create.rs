@@ -35,9 +35,9 @@ use crate::find::{Protection, has_generation};
 use crate::format::{CatalogueShape, Header, Id};
 use crate::geometry::{Redundancy, StreamGeometry, refuse_too_long};
 use crate::parity::write_catalogue;
+use crate::paths::{path_in, whole_bytes};
 use crate::restored;
 use crate::stream::{FileStamp, PieceFile, Stream};
-use crate::system::{path_in, whole_bytes};
 use crate::tree::{FoundEntry, FoundKind, Scope, Skipped, Tree, further_names, root_of, threads};
 use crate::trouble;
 pub(crate) use closed::ClosedFiles;
@@ -326,7 +326,7 @@ impl LayerOrder {
 
     /// Returns the paths of the parity files.
     pub fn targets(&self) -> Vec<PathBuf> {
-        let header = self.header(Id::new([0; 16]), 0);
+        let header = self.header(Id::new([0; 16]));
         let folders = self.folders.iter().cycle();
         let name = |index| header.name(&self.settings.label, index);
         (0..self.count()).zip(folders).map(|(index, folder)| folder.join(name(index))).collect()
@@ -374,13 +374,14 @@ impl LayerOrder {
         folders
     }
 
-    pub fn header(&self, layer: Id, index: u16) -> Header {
+    /// Returns the header of the first file, before the catalogue is known.
+    pub fn header(&self, layer: Id) -> Header {
         let count = self.count();
         Header {
             protection: self.protection,
             layer,
             generation: self.generation,
-            index,
+            index: 0,
             count,
             geometry: self.geometry,
             catalogue: CatalogueShape::choose(&[], count, 0),
@@ -459,7 +460,7 @@ fn encoded_catalogue(order: &LayerOrder, items: Vec<Item>, checksums: Vec<u64>) 
 /// stay until they are complete. The names in the catalogue are not counted, because it is not
 /// known yet how well they compress.
 fn expect_room(order: &LayerOrder) -> Result<()> {
-    let header = order.header(Id::new([0; 16]), 0);
+    let header = order.header(Id::new([0; 16]));
     let files = order.items.iter().filter(|item| item.size().is_some()).count();
     let sums = files * size_of::<FileDigest>() + order.geometry.data as usize * size_of::<u64>();
     let each = sums as u64 / u64::from(header.count);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use paritas_store::place::extended::Extended;
 
 use crate::catalogue::Details;
-use crate::system::path_in;
+use crate::paths::path_in;
 use crate::tree::{FoundEntry, FoundKind, map_in_threads};
 
 /// Number of files that a thread takes at a time.

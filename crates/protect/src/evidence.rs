@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use crate::aside;
 use crate::find::{EntryKind, Layer, Protection};
 use crate::parity::{Checked, ParityFile};
+use crate::paths::name_bytes;
 use crate::stream::Stream;
-use crate::system::name_bytes;
 use crate::tree::{Tree, is_temporary};
 
 /// The state of something that is protected.

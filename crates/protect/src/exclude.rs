@@ -18,7 +18,7 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use paritas_store::error::{Error, Result};
 
 use crate::catalogue::{Settings, expect_few};
-use crate::system::path_in;
+use crate::paths::path_in;
 
 /// Characters with a special meaning in a pattern.
 const SPECIAL: [char; 8] = ['\\', '*', '?', '[', ']', '{', '}', '!'];

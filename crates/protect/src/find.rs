@@ -30,7 +30,7 @@ use crate::exclude::Excludes;
 use crate::format::{Header, Id, checksum_of_zeros};
 use crate::geometry::{Redundancy, StreamGeometry};
 use crate::parity::{ParityFile, is_remnant, read_catalogue, refusal};
-use crate::system::{name_bytes, owned_name, path_bytes, path_in, whole_bytes};
+use crate::paths::{name_bytes, owned_name, path_bytes, path_in, whole_bytes};
 use crate::tree::{Scope, Tree, joined, threads};
 use files::{holds_named, named_files_in, parity_files_in};
 use given::folders_among;
@@ -353,7 +353,7 @@ impl Protection {
             // A process that still writes them is about to publish them.
             Ok(if left.iter().any(|path| is_held(path)) { Vec::new() } else { left })
         };
-        let _ = commit_over::<Error>(&folders, still_left, Vec::new(), false);
+        let _ = commit_over(&folders, still_left, Vec::new(), false);
     }
 
     /// Returns the protected paths that the user gave, relative to the root.

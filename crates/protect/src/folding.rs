@@ -12,7 +12,7 @@ use std::fs;
 use unicode_normalization::UnicodeNormalization;
 
 use crate::find::Protection;
-use crate::system::{name_bytes, path_in};
+use crate::paths::{name_bytes, path_in};
 use crate::tree::{FoundEntry, Tree, folder_of, joined, name_of};
 
 /// Matches the entries that were not found under their recorded names with the names that the file

@@ -71,7 +71,7 @@ use crc_fast::{CrcAlgorithm, checksum, checksum_combine};
 pub use paritas_store::object::format::ObjectId as Id;
 
 use crate::geometry::StreamGeometry;
-use crate::system::owned_name;
+use crate::paths::owned_name;
 
 const MAGIC: [u8; 8] = *b"\x89PRTY\r\n\x1a";
 const VERSION: u16 = 1;

@@ -15,6 +15,8 @@ use std::str::FromStr;
 use paritas::long::LongCode;
 use paritas_store::error::{Error, Result};
 
+use crate::percent;
+
 /// Wanted number of parity blocks. Even after rounding, the number stays below the next power of
 /// two, on which the work for each byte depends.
 const MANY: u64 = 1000;
@@ -90,7 +92,7 @@ impl Redundancy {
 
 impl fmt::Display for Redundancy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}%", f64::from(self.millionths) / 10_000.0)
+        percent::write(self.millionths, f)
     }
 }
 
@@ -99,15 +101,9 @@ impl FromStr for Redundancy {
 
     /// Reads a percentage, such as `10%` or `2.5%`.
     fn from_str(text: &str) -> Result<Self> {
-        let number = text.strip_suffix('%').unwrap_or(text).trim();
-        let percent: f64 = number
-            .parse()
-            .ok()
-            .filter(|percent| (0.0..=4000.0).contains(percent))
-            .ok_or_else(|| {
+        Self::new(percent::parse(text, 4000.0).ok_or_else(|| {
             Error::parameters(format!("a redundancy is a percentage such as 10%; got {text:?}"))
-        })?;
-        Self::new((percent * 10_000.0).round() as u32)
+        })?)
     }
 }
 

@@ -22,7 +22,7 @@ pub(crate) fn is_safe(label: &[u8]) -> bool {
 /// is left of the name, it is `root`.
 pub(crate) fn after(path: &Path) -> String {
     let name = path.file_name().map_or_else(String::new, |name| shown(name).to_string());
-    match portable(shortened(&name)).trim_start_matches('.') {
+    match portable(&name[..name.floor_char_boundary(MOST)]).trim_start_matches('.') {
         "" => "root".to_owned(),
         label => label.to_owned(),
     }
@@ -31,10 +31,4 @@ pub(crate) fn after(path: &Path) -> String {
 /// Returns a label with `_` in place of the characters that some file systems refuse.
 pub(crate) fn portable(label: &str) -> String {
     label.chars().map(|character| if is_foreign(character) { '_' } else { character }).collect()
-}
-
-/// Cuts a name to the length of a label.
-fn shortened(name: &str) -> &str {
-    let ends = name.char_indices().map(|(at, character)| at + character.len_utf8());
-    &name[..ends.take_while(|&end| end <= MOST).last().unwrap_or(0)]
 }

@@ -13,7 +13,7 @@ use std::path::Path;
 use paritas_store::place::system::is_mount;
 
 use crate::find::{EntryKind, ProtectedEntry, Protection};
-use crate::system::path_in;
+use crate::paths::path_in;
 use crate::tree::{FoundKind, Skipped, Tree, is_below};
 
 /// The reason why a disk shows no protected file.

@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use crate::aside;
 use crate::digest::{FileDigest, digest_of_open};
 use crate::find::ProtectedEntry;
+use crate::paths::{owned_name, path_bytes, path_in};
 use crate::sparse::copy_bytes;
 use crate::stream::open;
-use crate::system::{owned_name, path_bytes, path_in};
 use crate::times::has_time_now;
 use crate::tree::{FoundEntry, FoundKind, above, folder_of, is_temporary, joined, temporary_name};
 #[cfg(doc)]

@@ -22,8 +22,8 @@ use paritas_store::place::attributes::Timestamp;
 
 use crate::find::{EntryKind, ProtectedEntry, Protection};
 use crate::format::RESTORED;
+use crate::paths::owned_name;
 use crate::stream::open;
-use crate::system::owned_name;
 
 /// The context that separates these digests from all other uses of BLAKE3.
 const CONTEXT: &str = "Paritas: the change time of a file that a repair restored";

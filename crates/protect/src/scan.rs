@@ -18,8 +18,8 @@ use crate::digest::{FileDigest, digest_of_open};
 use crate::evidence::{Evidence, FileState, LayerEvidence};
 use crate::find::{EntryKind, Layer, ProtectedEntry, Protection};
 use crate::format::{after_zeros, block_checksum, checksum_of_zeros};
+use crate::paths::{name_bytes, path_in};
 use crate::stream::{Patch, PieceFile, Stream, open};
-use crate::system::{name_bytes, path_in};
 use crate::tree::{FoundKind, Links, Tree, map_in_threads, name_of};
 
 /// Number of bytes that are read at once.

@@ -21,7 +21,7 @@ use paritas_store::shown::shown;
 use crate::aside;
 use crate::catalogue::{FOLDER, check_path};
 use crate::exclude::Excludes;
-use crate::system::{name_bytes, path_bytes, path_in};
+use crate::paths::{name_bytes, path_bytes, path_in};
 
 /// The beginning and the end of the names of files that a repair writes.
 const TEMPORARY: (&[u8], &[u8]) = (b".paritas-", b".tmp");

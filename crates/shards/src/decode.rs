@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::object::Object;
 use crate::place::expect_room;
 use crate::recognise::ShardFile;
-use crate::sources::{Depth, FileReport, Sources};
+use crate::sources::{FileReport, Sources};
 use paritas_store::error::{Error, Result};
 use paritas_store::object::format::{Digest, ObjectId};
 use paritas_store::place::attributes::{Access, PERMISSIONS, Timestamp};
@@ -143,7 +143,7 @@ pub fn decode(
     };
     let ordered = Ordered { hasher: blake3::Hasher::new(), stream };
     let ordered = sources.each_segment(threads, ordered, |crew, segment, number| {
-        sources.load(segment, number, Depth::Enough)?;
+        sources.load(segment, number)?;
         segment.make_data()?;
         let range = sources.extent.range(number);
         let data = segment.data((range.end - range.start) as usize);

@@ -1,7 +1,7 @@
 //! The files that killed processes left behind, and how to tell them apart.
 //!
 //! An encoding that replaces a set of shards goes through these states, and a kill may leave any of
-//! them (see [`crate::place`]; `O` are the old shards, `N` the new ones):
+//! them (see [`paritas_store::staging`]; `O` are the old shards, `N` the new ones):
 //!
 //! | done so far | files | reported |
 //! | --- | --- | --- |
@@ -173,8 +173,7 @@ pub(super) fn without_copies<'p>(
 
 /// Whether a file has a temporary name, or was set aside for an object that does not exist.
 pub(crate) fn is_unnamed(object: &Object, path: &Path) -> bool {
-    let is_temporary = path.file_name().is_some_and(names::is_temporary);
-    is_temporary || is_set_aside(path) && !object.is_contested
+    has_temporary_name(path) || is_set_aside(path) && !object.is_contested
 }
 
 /// Whether a file has the name of a shard that was set aside.
@@ -202,8 +201,7 @@ pub(super) fn temporary(
         let set = sets.entry((name, object)).or_default();
         set.files.push(path);
         if let Some(Recognised { file, identity, part }) = recognised {
-            let is_complete = file.has_front() && file.has_footer();
-            set.complete.extend(is_complete.then_some(part));
+            set.complete.extend(file.has_both_records().then_some(part));
             set.identity.get_or_insert(identity);
         }
     }

@@ -20,7 +20,7 @@ use paritas_store::progress::Progress;
 use crate::object::Object;
 use crate::rebuild::{RebuiltPart, make_from};
 use crate::repair::name_one;
-use crate::sources::{Depth, Sources};
+use crate::sources::Sources;
 use crate::targets::Targets;
 use paritas_store::object::geometry::Part;
 use paritas_store::setters;
@@ -179,7 +179,7 @@ fn add_parts(
     let damaged = AtomicU64::new(0);
     make_from(&sources, &needed, &rebuilds, job.threads, progress, |segment, number| {
         damaged.fetch_add(1, Ordering::Relaxed);
-        sources.load(segment, number, Depth::Enough)?;
+        sources.load(segment, number)?;
         segment.make_data()?;
         Ok(true)
     })?;
@@ -202,11 +202,7 @@ fn needed(object: &Object, stage: u8, parts: &[usize], is_whole: bool) -> Vec<us
         true => None,
         false => geometry.buffers_to_make(standing, parts).ok(),
     };
-    planned.unwrap_or_else(|| {
-        let promotion = object.code().promotion(stage);
-        let reads: Vec<_> = promotion.iter().flat_map(|promotion| promotion.reads.iter()).collect();
-        geometry.buffers_of(&reads)
-    })
+    planned.unwrap_or_else(|| geometry.buffers_of_promotion(stage))
 }
 
 /// Returns a warning if fewer folders may be lost than shards.

@@ -16,7 +16,7 @@ use crate::level::{DomainLayout, LevelStep, Whole};
 use crate::object::Object;
 use crate::rebuild::{RebuiltPart, make_from};
 use crate::recognise::{ShardFile, recognise};
-use crate::sources::{Depth, Sources};
+use crate::sources::Sources;
 use crate::targets::Targets;
 use paritas_store::error::{Error, Result};
 use paritas_store::object::geometry::Part;
@@ -141,7 +141,7 @@ fn write_anew(
         parts.iter().flat_map(|&part| object.geometry.part_buffers(part)).collect();
     let rebuilds = RebuiltPart::create_all(object, targets, parts)?;
     make_from(&sources, &needed, &rebuilds, threads, progress, |segment, number| {
-        sources.load(segment, number, Depth::Enough)?;
+        sources.load(segment, number)?;
         segment.make_data()?;
         Ok(true)
     })?;

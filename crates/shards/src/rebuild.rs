@@ -53,7 +53,10 @@ impl RebuiltPart {
             NewFile { target, replace, access }
         };
         make_offered(object, &targets)?;
-        expect_room(needed_room(object, &targets, parts)?)?;
+        let needed = targets.iter().zip(parts).map(|((path, _), &part)| {
+            Ok((path.as_path(), object.part_length(part).ok_or_else(Error::too_long)?))
+        });
+        expect_room(needed.collect::<Result<Vec<_>>>()?)?;
         let targets: Vec<NewFile> = targets.into_iter().zip(parts).map(new).collect();
         let begin = |(file, &part): (StagedFile, &usize)| {
             let (front, _) = object.records(part)?;
@@ -90,22 +93,6 @@ impl RebuiltPart {
 
 fn attributes(file: &ShardFile) -> Option<Attributes> {
     Attributes::of_path(file.path()).ok()
-}
-
-/// Returns the number of bytes of each part's file, with its path.
-fn needed_room<'t>(
-    object: &Object,
-    targets: &'t [(PathBuf, Replace)],
-    parts: &[usize],
-) -> Result<Vec<(&'t Path, u64)>> {
-    let geometry = &object.geometry;
-    let extent = geometry.extent(object.length().unwrap_or(0));
-    let bytes = |part: usize| -> Result<u64> {
-        let (front, footer) = object.records(part)?;
-        let blocks = geometry.blocks(&extent, part).ok_or_else(Error::too_long)?;
-        Ok(blocks + (front.len() + footer.len()) as u64)
-    };
-    targets.iter().zip(parts).map(|((path, _), &part)| Ok((path.as_path(), bytes(part)?))).collect()
 }
 
 /// Makes the folders for new files that were offered to the scan and do not exist yet. Their names

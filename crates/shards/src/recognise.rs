@@ -64,6 +64,11 @@ impl ShardFile {
     pub fn has_footer(&self) -> bool {
         self.footer.is_some()
     }
+
+    /// Whether the front header is readable, and a footer was found.
+    pub(crate) fn has_both_records(&self) -> bool {
+        self.has_front() && self.has_footer()
+    }
 }
 
 /// A shard file with what it states about its object.

@@ -11,7 +11,7 @@ use crate::leftovers::is_unnamed;
 use crate::object::Object;
 use crate::place::Occupant;
 use crate::rebuild::{RebuiltPart, make_from};
-use crate::sources::{Depth, Sources};
+use crate::sources::Sources;
 use crate::targets::Targets;
 use crate::verify::{DigestCheck, ShardState, VerifyReport, verify};
 use paritas_store::error::{Error, ErrorKind, Result};
@@ -337,7 +337,7 @@ fn rewrite(
     let wanted = RebuiltPart::wanted(&rebuilds, &sources);
     let hasher = blake3::Hasher::new();
     let hasher = sources.each_segment(job.threads, hasher, |crew, segment, number| {
-        sources.load(segment, number, Depth::Enough)?;
+        sources.load(segment, number)?;
         segment.make_data()?;
         let bytes = sources.extent.bytes(number);
         crew.in_turn(number, |hasher| {

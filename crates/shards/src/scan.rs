@@ -22,6 +22,7 @@ use paritas_store::object::format::Identity;
 use paritas_store::object::geometries::{Geometries, Options};
 use paritas_store::object::names;
 use paritas_store::place::identity::Inodes;
+use paritas_store::staging::has_temporary_name;
 
 /// Finds shards in files and directories (but not in subdirectories). Codecs of the objects found
 /// are run with [`CodecOptions::default`].
@@ -86,21 +87,15 @@ pub fn leftovers_of(directories: &[PathBuf], name: &OsStr) -> Result<Vec<Leftove
             }
         }
     }
-    let inventory: Inventory = scan_files(files, &|_| CodecOptions::default());
-    Ok(inventory.leftovers)
-}
-
-/// Scans some files in directories.
-fn scan_files(mut files: Vec<PathBuf>, options: Options<'_>) -> Inventory {
-    let mut gathering = ScanFindings::default();
     files.sort_unstable();
+    let mut gathering = ScanFindings::default();
     for path in files {
-        match path.file_name().is_some_and(names::is_temporary) {
+        match has_temporary_name(&path) {
             true => gathering.temporary.push(path),
             false => gathering.add_file(&path, false),
         }
     }
-    gathering.finish(options)
+    Ok(gathering.finish(&|_| CodecOptions::default()).leftovers)
 }
 
 /// The findings of a scan so far.
@@ -193,7 +188,7 @@ impl ScanFindings {
                 }
                 unnamed => unnamed.ok(),
             };
-            let complete = |r: &Recognised| r.file.has_front() && r.file.has_footer();
+            let complete = |r: &Recognised| r.file.has_both_records();
             match unnamed.as_ref().filter(|r| complete(r)) {
                 Some(r) if named.contains(&r.identity) => self.add_file(&path, false),
                 _ => self.unfinished.push((path, unnamed)),

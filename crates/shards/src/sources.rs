@@ -117,7 +117,7 @@ impl FileReport {
 
 /// The amount of reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Depth {
+enum Depth {
     /// Enough lanes to compute the data of the segment.
     Enough,
     /// Every lane of every file.
@@ -147,25 +147,31 @@ impl<'a> Sources<'a> {
         let mut order = geometry.parts_data_first();
         order.retain(|&part| part < files.len());
         let has_file = |&buffer: &usize| {
-            let part = (0..files.len()).find(|&p| geometry.part_buffers(p).contains(&buffer));
-            part.is_some_and(|part| !files[part].is_empty())
+            let files = geometry.part_of_buffer(buffer).and_then(|part| files.get(part));
+            files.is_some_and(|files| !files.is_empty())
         };
         let originals = geometry.originals().filter(|buffers| buffers.iter().all(has_file));
         Ok(Self { object, geometry, extent, order, files, originals })
     }
 
-    /// Reads enough of a segment to have all of its data, as [`Sources::try_load`] does.
+    /// Reads enough of a segment to have all of its data. Data is read from where it is stored if
+    /// possible (also as blocks of an LT code).
     ///
     /// # Errors
     /// If everything has been read and is not enough ([`crate::ErrorKind::TooFewShards`]).
-    pub fn load(&self, segment: &mut Segment, number: u64, depth: Depth) -> Result<()> {
-        if self.try_load(segment, number, depth) { Ok(()) } else { Err(self.lost(segment, number)) }
+    pub fn load(&self, segment: &mut Segment, number: u64) -> Result<()> {
+        match self.try_load(segment, number, Depth::Enough) {
+            true => Ok(()),
+            false => Err(self.lost(segment, number)),
+        }
     }
 
-    /// Reads enough of a segment to have all of its data. Data is read from where it is stored if
-    /// possible (also as blocks of an LT code). With [`Depth::Everything`], all of the segment is
-    /// read. Returns whether everything that has been read is enough.
-    pub fn try_load(&self, segment: &mut Segment, number: u64, depth: Depth) -> bool {
+    /// Reads all of a segment. Returns whether what is intact is enough to have all of its data.
+    pub fn try_load_all(&self, segment: &mut Segment, number: u64) -> bool {
+        self.try_load(segment, number, Depth::Everything)
+    }
+
+    fn try_load(&self, segment: &mut Segment, number: u64, depth: Depth) -> bool {
         segment.begin(number, &self.extent);
         if let (Some(originals), Depth::Enough) = (&self.originals, depth)
             && self.load_buffers(segment, number, originals)

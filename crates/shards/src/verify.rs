@@ -17,7 +17,7 @@ use crate::leftovers::is_unnamed;
 use crate::object::Object;
 use crate::rateless;
 use crate::recognise::ShardFile;
-use crate::sources::{Depth, FileReport, Sources, unopened};
+use crate::sources::{FileReport, Sources, unopened};
 use paritas_store::object::crew::Crew;
 use paritas_store::object::format::Digest;
 use paritas_store::object::geometry::Part;
@@ -326,7 +326,7 @@ impl SegmentLook {
         segment: &mut Segment,
         again: Option<&mut Segment>,
     ) -> Result<Self> {
-        let is_loaded = sources.try_load(segment, number, Depth::Everything);
+        let is_loaded = sources.try_load_all(segment, number);
         let again = again.filter(|_| is_loaded);
         let wrong = again.map_or(Ok(None), |again| recompute(segment, again))?;
         let stages = 1..=sources.object.stage();
@@ -466,11 +466,8 @@ impl Findings {
 
     fn wrong_lanes(&self, object: &Object) -> Vec<WrongLane> {
         let geometry = &*object.geometry;
-        let part_of = |buffer| {
-            (0..geometry.part_count()).find(|&part| geometry.part_buffers(part).contains(&buffer))
-        };
         let lane = |(&buffer, &(first_segment, segments)): (&usize, &(u64, u64))| {
-            let Part { shard, stage } = geometry.part(part_of(buffer)?);
+            let Part { shard, stage } = geometry.part(geometry.part_of_buffer(buffer)?);
             let lane = geometry.lane(buffer);
             Some(WrongLane { shard, stage, lane, first_segment, segments })
         };

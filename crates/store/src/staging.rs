@@ -212,12 +212,15 @@ impl StagedFile {
     /// # Errors
     /// If the system refuses ([`crate::error::ErrorKind::Io`]).
     pub fn create(file: NewFile) -> Result<Self> {
-        Self::begin(file, |file| match without_name(file) {
-            Some(unnamed) => Ok((FileHandle::Open(unnamed), None)),
-            None => {
-                let (named, path) = create_named(file)?;
-                hold(&named);
-                Ok((FileHandle::Open(named), Some(path)))
+        Self::begin(file, |file| {
+            // Some systems make files without a name, and name them later.
+            match create_unnamed(directory_of(&file.target), file.access.at_creation()) {
+                Some(unnamed) => Ok((FileHandle::Open(unnamed), None)),
+                None => {
+                    let (named, path) = create_named(file)?;
+                    hold(&named);
+                    Ok((FileHandle::Open(named), Some(path)))
+                }
             }
         })
     }
@@ -395,11 +398,6 @@ fn create_named(file: &NewFile) -> Result<(File, PathBuf)> {
     under_temporary_name(&file.target, |path| create_new(path, file.access.at_creation()))
 }
 
-/// Makes a file without a name, where the system can do so and name it later.
-fn without_name(file: &NewFile) -> Option<File> {
-    create_unnamed(directory_of(&file.target), file.access.at_creation())
-}
-
 /// Makes something under a temporary name that is free.
 fn under_temporary_name<T>(
     target: &Path,
@@ -437,12 +435,12 @@ pub fn commit(files: Vec<StagedFile>, sync: bool) -> Result<Committed> {
 /// # Errors
 /// If the system refuses ([`crate::error::ErrorKind::Io`]), if another process has put a file in
 /// the way ([`crate::error::ErrorKind::Busy`]), or if `find_old` returns an error.
-pub fn commit_over<E: From<Error>>(
+pub fn commit_over(
     folders: &[PathBuf],
-    find_old: impl FnOnce() -> std::result::Result<Vec<PathBuf>, E>,
+    find_old: impl FnOnce() -> Result<Vec<PathBuf>>,
     mut files: Vec<StagedFile>,
     sync: bool,
-) -> std::result::Result<Committed, E> {
+) -> Result<Committed> {
     let mut committed = finish_files(&files, sync)?;
     let targets = files.iter().map(|file| directory_of(&file.target));
     let _locks = FolderLocks::acquire(targets.chain(folders.iter().map(PathBuf::as_path)))?;
@@ -693,7 +691,7 @@ mod tests {
         let files = || [&old, &new].map(|path| pending(path, Replace::Never));
         let failing = files().into_iter().chain([pending(&taken, Replace::Never)]).collect();
         let old_set = || Ok(vec![old.clone()]);
-        let error: Error = commit_over(&[], old_set, failing, false).unwrap_err();
+        let error = commit_over(&[], old_set, failing, false).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Busy);
         assert_eq!((fs::read(&old).unwrap(), new.exists()), (b"old".to_vec(), false));
         assert_eq!(count(&directory), 2);
@@ -724,7 +722,7 @@ mod tests {
         let old = directory.path().join("c");
         fs::create_dir(&old).unwrap();
         let files = vec![pending(&new, Replace::Never)];
-        commit_over::<Error>(&[], || Ok(vec![old.clone()]), files, true).unwrap();
+        commit_over(&[], || Ok(vec![old.clone()]), files, true).unwrap();
         assert_eq!((fs::read(&new).unwrap(), old.exists()), (b"new".to_vec(), false));
         assert_eq!(count(&directory), 3);
     }

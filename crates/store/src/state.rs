@@ -21,10 +21,6 @@ pub enum State {
 }
 
 impl State {
-    /// All states, the best first.
-    pub const ALL: [Self; 5] =
-        [Self::Intact, Self::Repairable, Self::Inconsistent, Self::Unknown, Self::Lost];
-
     /// Returns the word for the state in reports.
     pub fn name(self) -> &'static str {
         match self {

@@ -239,7 +239,7 @@ impl Cluster {
 
     /// Returns the layout that a front header states.
     pub fn layout_of(&self, header: &[u8]) -> Result<ObjectLayout> {
-        Ok(ObjectLayout::read(header, |_: &Spec| self.setup.options.clone())?.0)
+        ObjectLayout::read(header, |_: &Spec| self.setup.options.clone())
     }
 }
 

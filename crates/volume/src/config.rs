@@ -1,5 +1,6 @@
 //! The volume file: a description of a volume in TOML, for people to read and change.
 
+use std::fs::Permissions;
 use std::io::{self, Write as _};
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -10,6 +11,7 @@ use paritas::{Code, Spec};
 use paritas_shards::ObjectId;
 use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::memory::by_default;
+use paritas_store::staging::directory_of;
 use serde::Deserialize;
 use tempfile::NamedTempFile;
 
@@ -260,10 +262,7 @@ impl Config {
     /// ([`ErrorKind::Parameters`]). The message names the file, the line and the key.
     pub fn read(path: &Path) -> Result<Self> {
         let shown = path.display();
-        let text = std::fs::read(path).map_err(|error| {
-            Error::new(ErrorKind::Io, format!("cannot read the volume file {shown}: {error}"))
-                .because(error)
-        })?;
+        let text = std::fs::read(path).map_err(|error| unreadable(path, error))?;
         let text = String::from_utf8_lossy(&text);
         Self::parse(&text).map_err(|error| match is_volume_file(&text) {
             true => Error::new(error.kind(), format!("{shown}: {error}")),
@@ -300,20 +299,13 @@ impl Config {
     /// If the file exists already ([`ErrorKind::Exists`]), if it cannot be written
     /// ([`ErrorKind::Io`]), or if a name or code cannot be used ([`ErrorKind::Parameters`]).
     pub fn init(path: &Path, name: &str, code: &str, nodes: &[NodeEntry]) -> Result<Self> {
-        let shown = path.display();
         let text = template(name, &ObjectId::random()?.to_string(), code, nodes)?;
         let config = Self::parse(&text)?;
-        let failed = |error: io::Error| {
-            let (kind, why) = match error.kind() {
-                io::ErrorKind::AlreadyExists => (ErrorKind::Exists, "it exists".to_owned()),
-                _ => (ErrorKind::Io, error.to_string()),
-            };
-            Error::new(kind, format!("cannot write the volume file {shown}: {why}")).because(error)
+        let write = || -> io::Result<()> {
+            written_beside(path, &text, None)?.persist_noclobber(path)?;
+            Ok(())
         };
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let mut file = NamedTempFile::new_in(folder.unwrap_or(Path::new("."))).map_err(failed)?;
-        file.write_all(text.as_bytes()).and_then(|()| file.as_file().sync_all()).map_err(failed)?;
-        file.persist_noclobber(path).map_err(|error| failed(error.error))?;
+        write().map_err(|error| unwritable(path, error))?;
         Ok(config)
     }
 
@@ -350,6 +342,36 @@ impl Config {
             false => Ok(()),
         }
     }
+}
+
+/// Writes the text of the volume file at `path` to a temporary file beside it, and syncs it.
+/// Without `permissions`, the file has those of temporary files.
+pub(crate) fn written_beside(
+    path: &Path,
+    text: &str,
+    permissions: Option<Permissions>,
+) -> io::Result<NamedTempFile> {
+    let mut file = NamedTempFile::new_in(directory_of(path))?;
+    file.write_all(text.as_bytes())?;
+    permissions.map_or(Ok(()), |permissions| file.as_file().set_permissions(permissions))?;
+    file.as_file().sync_all()?;
+    Ok(file)
+}
+
+/// Returns the error for a volume file that cannot be read.
+pub(crate) fn unreadable(path: &Path, error: io::Error) -> Error {
+    let message = format!("cannot read the volume file {}: {error}", path.display());
+    Error::new(ErrorKind::Io, message).because(error)
+}
+
+/// Returns the error for a volume file that cannot be written, or exists and must not be replaced.
+pub(crate) fn unwritable(path: &Path, error: io::Error) -> Error {
+    let (kind, why) = match error.kind() {
+        io::ErrorKind::AlreadyExists => (ErrorKind::Exists, "it exists".to_owned()),
+        _ => (ErrorKind::Io, error.to_string()),
+    };
+    let message = format!("cannot write the volume file {}: {why}", path.display());
+    Error::new(kind, message).because(error)
 }
 
 /// Whether a text has the key that every volume file has. The rest of the text may be right or

@@ -2,18 +2,17 @@
 //! stays.
 
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use paritas::{Code, Spec};
 use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::place::lock::FolderLocks;
 use paritas_store::shown::counted;
-use tempfile::NamedTempFile;
+use paritas_store::staging::directory_of;
 use toml_edit::{ArrayOfTables, DocumentMut, Item, Table, Value};
 
 use crate::cluster::unknown;
-use crate::config::{Config, NodeEntry, node_template};
+use crate::config::{Config, NodeEntry, node_template, unreadable, unwritable, written_beside};
 use crate::node::Location;
 use crate::open::location_of;
 use crate::stages::losses;
@@ -147,18 +146,11 @@ impl Edit {
     /// ([`ErrorKind::Io`]). Then it is as it was.
     pub fn save(self) -> Result<()> {
         let Self { path, before, document, .. } = self;
-        let failed = |error: std::io::Error| {
-            let message = format!("cannot write the volume file {}: {error}", path.display());
-            Error::new(ErrorKind::Io, message).because(error)
-        };
-        let folder = path.parent().unwrap_or(Path::new("."));
+        let failed = |error| unwritable(&path, error);
         // Nobody else changes the file between the comparison below and the renaming.
-        let _turn = FolderLocks::acquire([folder])?;
-        let mut file = NamedTempFile::new_in(folder).map_err(failed)?;
-        file.write_all(document.to_string().as_bytes()).map_err(failed)?;
+        let _turn = FolderLocks::acquire([directory_of(&path)])?;
         let mode = fs::metadata(&path).map_err(failed)?.permissions();
-        file.as_file().set_permissions(mode).map_err(failed)?;
-        file.as_file().sync_all().map_err(failed)?;
+        let file = written_beside(&path, &document.to_string(), Some(mode)).map_err(failed)?;
         if fs::read_to_string(&path).map_err(failed)? != before {
             let message = format!("{} was changed meanwhile; try again", path.display());
             return Err(Error::new(ErrorKind::Busy, message));
@@ -246,11 +238,6 @@ fn set(table: &mut Table, key: &str, value: Value) {
 /// Returns the error for a text that one TOML parser accepts and the other refuses.
 fn unparsable(error: toml_edit::TomlError) -> Error {
     Error::new(ErrorKind::Internal, format!("the volume file: {}", error.message()))
-}
-
-fn unreadable(path: &Path, error: std::io::Error) -> Error {
-    let message = format!("cannot read the volume file {}: {error}", path.display());
-    Error::new(ErrorKind::Io, message).because(error)
 }
 
 #[cfg(test)]

@@ -8,7 +8,8 @@
 //!
 //! An *upload* is a set of pieces for one name. Its record, a small object, tells the name, and
 //! stays as long as the pieces do. The pieces go when the upload is given up, when its object was
-//! replaced or removed, or when nothing happened for a week ([`crate::Volume::collect_uploads`]).
+//! replaced or removed, or when nothing happened for a week ([`crate::Volume::collect_uploads`],
+//! which is a part of [`crate::Volume::collect`]).
 //!
 //! A part may be stored several times. Each time, it becomes a piece of its own, whose number
 //! begins with that of the part: a slow client that stores a part once more does not replace a
@@ -581,9 +582,13 @@ impl Upload<'_> {
         Ok(places.into_iter().map(|(part, _, number)| (part, number)).collect())
     }
 
-    /// Returns the names of the pieces that are stored.
-    async fn stored(&self) -> Result<impl Iterator<Item = ObjectName> + use<>> {
-        Ok(list(self.cluster, &format!("{PIECES}{}/", self.id)).await?.into_keys())
+    /// Returns the names of the stored pieces whose numbers are not among these.
+    async fn stored_but(&self, numbers: &BTreeSet<u32>) -> Result<Vec<ObjectName>> {
+        let is_other = |name: &ObjectName| {
+            names::parse_piece(name).is_some_and(|(_, number)| !numbers.contains(&number))
+        };
+        let stored = list(self.cluster, &format!("{PIECES}{}/", self.id)).await?;
+        Ok(stored.into_keys().filter(is_other).collect())
     }
 
     async fn look_at(&self, numbers: impl Iterator<Item = u32>) -> Result<Vec<StoredPiece>> {
@@ -668,10 +673,7 @@ impl Upload<'_> {
 
     /// Removes the pieces whose numbers are not among these.
     async fn remove_all_but(&self, numbers: &BTreeSet<u32>) -> Result<()> {
-        let is_left = |name: &ObjectName| {
-            names::parse_piece(name).is_some_and(|(_, number)| !numbers.contains(&number))
-        };
-        remove_all(self.cluster, self.stored().await?.filter(is_left)).await
+        remove_all(self.cluster, self.stored_but(numbers).await?).await
     }
 
     /// Gives up the upload: nobody completes it any more, and its pieces are removed, unless the
@@ -721,9 +723,14 @@ impl Upload<'_> {
             return false;
         }
         let Ok(object) = FindJob::of(self.cluster, &self.name).run().await else { return false };
-        let pieces = object.pieces().filter(|_| object.upload() == Some(&*self.id));
-        let used: BTreeSet<u32> = pieces.into_iter().flatten().map(|piece| piece.number).collect();
+        let used: BTreeSet<u32> = self.used_by(&object).collect();
         !used.is_empty() && stored.is_subset(&used)
+    }
+
+    /// Returns the numbers of the pieces of this upload that an object has.
+    fn used_by(&self, object: &FoundObject) -> impl Iterator<Item = u32> {
+        let pieces = object.pieces().filter(|_| object.upload() == Some(&*self.id));
+        pieces.into_iter().flatten().map(|piece| piece.number)
     }
 
     /// Removes the pieces that are not used of an upload that is over; the record goes last.
@@ -757,12 +764,9 @@ impl Upload<'_> {
 
     /// Removes the pieces that are not used, if there are others than these.
     async fn clear_all_but(&mut self, numbers: &BTreeSet<u32>) -> Result<()> {
-        let is_other = |name: ObjectName| {
-            names::parse_piece(&name).is_some_and(|(_, number)| !numbers.contains(&number))
-        };
-        match self.stored().await?.any(is_other) {
-            true => self.clear().await.map(drop),
-            false => Ok(()),
+        match self.stored_but(numbers).await?.is_empty() {
+            true => Ok(()),
+            false => self.clear().await.map(drop),
         }
     }
 
@@ -797,9 +801,7 @@ impl Upload<'_> {
             let holders: Vec<NodeIndex> = view.holders(listed.version).into_iter().collect();
             let object = FindJob::of(self.cluster, &self.name).listed(listed, &holders).await;
             found.is_certain &= object.is_some();
-            let object = object.filter(|object| object.upload() == Some(&*self.id));
-            let pieces = object.iter().filter_map(|object| object.pieces()).flatten();
-            found.used.extend(pieces.map(|piece| piece.number));
+            found.used.extend(object.iter().flat_map(|object| self.used_by(object)));
         }
         Ok(found)
     }

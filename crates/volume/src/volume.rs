@@ -502,13 +502,13 @@ impl Volume {
     }
 
     /// Removes what interrupted puts left behind: the objects that no manifest names, and whose put
-    /// was on this machine and its process is over, or that are older than a day; and the pieces of
-    /// uploads that were given up ([`Self::collect_uploads`]). Returns their number. While any node
-    /// does not answer, objects of other machines' puts are kept, because that node may have their
-    /// manifests.
+    /// was on this machine and its process is over, or that are older than a day. Then collects the
+    /// uploads, as [`Self::collect_uploads`] does. Returns the number of objects and of uploads
+    /// that were removed. While any node does not answer, objects of other machines' puts are kept,
+    /// because that node may have their manifests.
     ///
     /// # Errors
-    /// If an object cannot be deleted ([`ErrorKind::Io`]).
+    /// If an object cannot be deleted ([`ErrorKind::Io`]); as [`Self::collect_uploads`].
     pub async fn collect(&self) -> Result<usize> {
         CollectJob { cluster: &self.cluster }.run().await
     }
@@ -539,7 +539,8 @@ impl Volume {
     }
 
     /// Gives up the uploads whose objects were replaced or removed, or at which nothing happened
-    /// for a week. Returns their number.
+    /// for a week. Returns the number of those whose pieces were removed. [`Self::collect`] includes
+    /// this.
     ///
     /// # Errors
     /// As [`Volume::list`], [`Volume::find`] and [`Volume::remove`].

@@ -211,7 +211,7 @@ fn describe(spec: &Spec, args: &Codes, output: &Output) -> Result<(), Failure> {
         expect_file(path)?;
         picture::write(&code, path, args.force)?;
     }
-    let row = |cell| row_text(&code, cell, "0", "1", "");
+    let row = |cell| row_text(&code, cell, "0", "");
     let line = CodeLine {
         code: code.spec().to_string(),
         stages: (1..=code.stages()).map(|stage| stage_entry(&code, stage)).collect(),
@@ -280,7 +280,7 @@ fn text(
         text.push_str(&format!("  {}\n", shards::reception_text(report)));
     }
     for cell in parity_rows(code).filter(|_| matrix) {
-        let row = row_text(code, cell, "·", "1", " ");
+        let row = row_text(code, cell, "·", " ");
         text.push_str(&format!("\n{:>8}  {row}", code.cell_name(cell)));
     }
     text
@@ -311,8 +311,8 @@ fn stage_entry(code: &Code, stage: u8) -> CodeStageEntry {
     }
 }
 
-/// Returns a generator row as text, with `gap` between nodes.
-fn row_text(code: &Code, cell: CellId, zero: &str, one: &str, gap: &str) -> String {
+/// Returns a generator row as text, with `zero` for a 0 and `gap` between nodes.
+fn row_text(code: &Code, cell: CellId, zero: &str, gap: &str) -> String {
     let row = code.row(cell);
     let mut text = String::new();
     let mut last_node = None;
@@ -322,7 +322,7 @@ fn row_text(code: &Code, cell: CellId, zero: &str, one: &str, gap: &str) -> Stri
             text.push_str(gap);
         }
         last_node = Some(node);
-        text.push_str(if row.binary_search(&(position as u32)).is_ok() { one } else { zero });
+        text.push_str(if row.binary_search(&(position as u32)).is_ok() { "1" } else { zero });
     }
     text
 }

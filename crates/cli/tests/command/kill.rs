@@ -35,7 +35,12 @@ const WIDE_LENGTH: usize = 300_000;
 /// Returns the number of kills that must land while the program runs, in each test that kills at
 /// random moments.
 fn kills() -> usize {
-    if std::env::var_os("PARITAS_SOAK").is_some() { 100 } else { 6 }
+    if is_soak() { 100 } else { 6 }
+}
+
+/// Whether all kills are tried, as in `scripts/test-soak`.
+fn is_soak() -> bool {
+    std::env::var_os("PARITAS_SOAK").is_some()
 }
 
 /// Runs the tests one by one, because competing tests would distort the measured durations.
@@ -348,16 +353,14 @@ fn inode(path: &Path) -> Option<u64> {
 #[test]
 fn encode() {
     let _alone = alone();
-    let mut scene = Scene::new(1, "4+2", LENGTH);
+    report("encode", kill_encodes(&mut Scene::new(1, "4+2", LENGTH)));
+}
+
+/// Kills encodes into an empty folder.
+fn kill_encodes(scene: &mut Scene) -> (usize, usize) {
     let arguments = scene.encode(&[]);
-    let kills = kill_at_random(
-        &mut scene,
-        kills(),
-        &arguments,
-        |scene| scene.clear(),
-        |scene| scene.check_fresh_encode(),
-    );
-    report("encode", kills);
+    let check = |scene: &mut Scene| scene.check_fresh_encode();
+    kill_at_random(scene, kills(), &arguments, |scene| scene.clear(), check)
 }
 
 #[test]
@@ -409,20 +412,16 @@ fn kill_repairs(scene: &mut Scene) -> (usize, usize) {
     )
 }
 
-/// Kills encode and repair with an LT code, whose shards are rebuilt from blocks of all others.
+/// Kills encode and repair with an LT code, whose shards are rebuilt from blocks of all others; in
+/// the soak test only.
 #[test]
 fn lt_encode_and_repair() {
+    if !is_soak() {
+        return;
+    }
     let _alone = alone();
     let mut scene = Scene::new(8, LT, LENGTH / 2);
-    let arguments = scene.encode(&[]);
-    let kills = kill_at_random(
-        &mut scene,
-        kills(),
-        &arguments,
-        |scene| scene.clear(),
-        |scene| scene.check_fresh_encode(),
-    );
-    report("encode of an LT code", kills);
+    report("encode of an LT code", kill_encodes(&mut scene));
     report("repair of an LT code", kill_repairs(&mut scene));
 }
 

@@ -238,24 +238,6 @@ fn lost_disks_are_told_and_filled_again() {
 }
 
 #[test]
-fn damage_is_found_and_repaired() {
-    let tank = Tank::new(3, "2+1");
-    tank.put("object", &Chance(4).bytes(500_000));
-    let is_shard = |path: &&PathBuf| path.to_string_lossy().contains(".1of3.");
-    let shard = tank.files().iter().find(is_shard).unwrap().clone();
-    let whole = fs::read(&shard).unwrap();
-    let mut bytes = whole.clone();
-    bytes[100_000] ^= 1;
-    fs::write(&shard, &bytes).unwrap();
-    tank.run("verify", &args!["object"]).expect(exit::DONE);
-    let verify = tank.run("verify", &args!["object", "--deep"]).expect(exit::REPAIRABLE).result();
-    assert_eq!((&verify["missing"], &verify["flaws"][0]["shard"]), (&json!([1]), &json!(1)));
-    let repair = tank.run("repair", &args!["object", "--deep"]).expect(exit::DONE).result();
-    assert_eq!((&repair["stored"], &repair["owed"]), (&json!(1), &json!(false)));
-    assert!(fs::read(&shard).unwrap() == whole);
-}
-
-#[test]
 fn a_scrub_goes_on_where_it_was() {
     let tank = Tank::new(3, "2+1");
     for name in ["a", "b", "c"] {

@@ -14,6 +14,8 @@ macro_rules! args {
 }
 
 pub mod schema;
+#[path = "../../../store/tests/common/mod.rs"]
+mod shared;
 #[cfg(feature = "volume")]
 pub mod tank;
 
@@ -28,6 +30,9 @@ use std::thread;
 
 use serde_json::Value;
 use tempfile::TempDir;
+
+#[allow(unused_imports, reason = "every test file uses its own part")]
+pub use shared::{crc64_nvme, not_run, renew_times};
 
 /// Exit codes, as `paritas --help` lists them.
 pub mod exit {
@@ -248,11 +253,6 @@ pub fn say(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// Says that a test does nothing here. `scripts/test` repeats the line at its end.
-pub fn not_run(why: &str) {
-    say(&format!("NOT RUN: {why}"));
-}
-
 /// SplitMix64 (Steele, Lea and Flood 2014): random numbers that are the same in every run.
 #[derive(Debug, Clone)]
 pub struct Chance(pub u64);
@@ -296,16 +296,6 @@ impl Chance {
     }
 }
 
-/// Computes CRC-64/NVME, the checksum of the formats, bit by bit.
-pub fn crc64_nvme(bytes: &[u8]) -> u64 {
-    !bytes.iter().fold(u64::MAX, |crc, &byte| {
-        (0..8).fold(crc ^ u64::from(byte), |crc, _| match crc & 1 {
-            0 => crc >> 1,
-            _ => crc >> 1 ^ 0x9A6C_9329_AC4B_C9B5,
-        })
-    })
-}
-
 /// Reads all of a child's standard error, and waits for the child. Returns its exit code and this
 /// text.
 pub fn wait(child: &mut Child) -> (i32, String) {
@@ -316,16 +306,4 @@ pub fn wait(child: &mut Child) -> (i32, String) {
     let status = child.wait().unwrap();
     assert!(!stderr.contains("panicked"), "{stderr}");
     (status.code().unwrap_or(-1), stderr)
-}
-
-/// Renews the change time (ctime) of all files below a path, and nothing else, as copying a tree
-/// does. Then a file that a test damages, as a disk would, does not stand out by its ctime.
-pub fn renew_times(path: &Path) {
-    let Ok(found) = fs::symlink_metadata(path) else { return };
-    if found.is_dir() {
-        let entries = fs::read_dir(path).into_iter().flatten();
-        entries.for_each(|entry| renew_times(&entry.unwrap().path()));
-    } else if found.is_file() {
-        fs::set_permissions(path, found.permissions()).unwrap();
-    }
 }

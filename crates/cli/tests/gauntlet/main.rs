@@ -56,12 +56,13 @@ fn cauchy_4_2() {
 }
 
 #[test]
-#[ignore = "other codes of its kind are tried here; scripts/test-soak tries all"]
+#[ignore = "other codes are tried here; scripts/test-soak tries all"]
 fn cauchy_5_3() {
     Arena::new(WIDER_CAUCHY, 2).usual_sizes();
 }
 
 #[test]
+#[ignore = "other codes are tried here; scripts/test-soak tries all"]
 fn rdp_4() {
     Arena::new(RDP, 3).usual_sizes();
 }
@@ -72,17 +73,19 @@ fn isal_cauchy_3_2() {
 }
 
 #[test]
-#[ignore = "other codes of its kind are tried here; scripts/test-soak tries all"]
+#[ignore = "other codes are tried here; scripts/test-soak tries all"]
 fn evenodd_3() {
     Arena::new(EVENODD, 4).usual_sizes();
 }
 
 #[test]
+#[ignore = "other codes are tried here; scripts/test-soak tries all"]
 fn xcode_5() {
     Arena::new(XCODE, 8).usual_sizes();
 }
 
 #[test]
+#[ignore = "other codes are tried here; scripts/test-soak tries all"]
 fn dpg_4_1() {
     Arena::new(STAGE_ONE, 9).some_sizes();
 }
@@ -103,6 +106,7 @@ fn a_large_file_of_cauchy() {
 }
 
 #[test]
+#[ignore = "other codes are tried here; scripts/test-soak tries all"]
 fn a_large_file_of_rdp() {
     Arena::new(RDP, 6).big(&[Damage::Remove, Damage::Prepend]);
 }

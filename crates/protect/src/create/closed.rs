@@ -8,7 +8,7 @@ use paritas_store::place::system::{may_read, user};
 
 use crate::catalogue::{Item, ItemKind};
 use crate::parity::refusal;
-use crate::system::path_in;
+use crate::paths::path_in;
 use crate::tree::{Skipped, map_in_threads};
 
 /// The files among some items that cannot be opened, each with the reason.

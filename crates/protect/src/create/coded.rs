@@ -22,9 +22,9 @@ use crate::digest::FileDigest;
 use crate::format::{Header, Id};
 use crate::geometry::StreamGeometry;
 use crate::parity::write_row;
+use crate::paths::path_in;
 use crate::scan::digest_of;
 use crate::stream::{Gathered, Scanned, StreamPiece, StreamReading};
-use crate::system::path_in;
 use crate::tree::{Skipped, in_threads};
 use crate::trouble::Trouble;
 
@@ -75,7 +75,7 @@ impl CodedLayer {
     }
 
     fn make_once(order: &LayerOrder, progress: Progress<'_>) -> Result<Self> {
-        let header = order.header(Id::random()?, 0);
+        let header = order.header(Id::random()?);
         let new = NewFile::all(order.targets(), &Replace::Never, order.access);
         let files = StagedFile::create_all(new, 0)?;
         let scanned = code_blocks(order, &header, &files, progress)?;

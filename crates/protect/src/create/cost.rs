@@ -8,7 +8,7 @@ use paritas_store::place::space::{DiskNeed, by_disk};
 use super::ProtectPlan;
 use crate::catalogue::Catalogue;
 use crate::format::{CatalogueShape, Header, Id};
-use crate::system::path_in;
+use crate::paths::path_in;
 
 /// The number of bytes that new parity files will have.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,7 +45,7 @@ impl ProtectPlan {
         let catalogue = catalogue.encode()?;
         let count = order.count();
         let shape = CatalogueShape::choose(&catalogue, count, self.parity_bytes);
-        let header = Header { catalogue: shape, ..order.header(Id::new([0; 16]), 0) };
+        let header = Header { catalogue: shape, ..order.header(Id::new([0; 16])) };
         let lengths = (0..count).map(|index| header.file_length(index));
         let files: Vec<(PathBuf, u64)> = order.targets().into_iter().zip(lengths).collect();
         Ok(ParityCost {

@@ -12,7 +12,7 @@ use super::{LayerOrder, ProtectJob};
 use crate::catalogue::{FOLDER, MOST_FOLDERS};
 use crate::find::{Protection, expect_read, folder_in, in_folders};
 use crate::label;
-use crate::system::{path_bytes, path_in};
+use crate::paths::{path_bytes, path_in};
 use crate::tree::{Skipped, Tree};
 
 /// Refuses paths that were given and cannot be protected.

@@ -13,7 +13,7 @@ use paritas_store::error::{Error, Result};
 
 use crate::format::{EXTENSION, RESTORED};
 use crate::parity::ParityFile;
-use crate::system::name_bytes;
+use crate::paths::name_bytes;
 
 /// Largest number of files in a folder for which all files are looked at, whatever their names are.
 /// Opening that many takes some ten milliseconds, or seconds on a hard disk.

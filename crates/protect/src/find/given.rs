@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 
 use paritas_store::error::{Error, Result};
 use paritas_store::place::open_files::is_unreadable;
+use paritas_store::staging::directory_of;
 
-use crate::system::path_bytes;
+use crate::paths::path_bytes;
 
 /// Name of a folder that file systems make in their roots, and that a fresh disk has.
 const OF_THE_DISK: &str = "lost+found";
@@ -129,10 +130,7 @@ fn relation(path: &Path, root: &Path) -> Relation {
 /// Returns the absolute path of something that may not exist. Links on the way to it are followed.
 fn own_place(path: &Path) -> Option<PathBuf> {
     let name: &OsStr = path.file_name()?;
-    let folder = match path.parent()? {
-        folder if folder.as_os_str().is_empty() => Path::new("."),
-        folder => folder,
-    };
+    let folder = directory_of(path);
     let folder = match folder.canonicalize() {
         Err(error) if !is_unreadable(&error) => own_place(folder),
         found => found.ok(),

@@ -9,7 +9,7 @@ use paritas_store::shown::shown;
 
 use super::Protection;
 use super::given::{GivenPath, Relation};
-use crate::system::{path_bytes, path_in};
+use crate::paths::{path_bytes, path_in};
 use crate::tree::is_below;
 
 /// A protection that paths may mean.

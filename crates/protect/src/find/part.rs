@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use paritas_store::error::{Error, Result};
 
 use super::{EntryKind, Protection};
-use crate::system::path_in;
+use crate::paths::path_in;
 use crate::tree::{folder_of, is_below};
 
 /// The part of a protection that was asked for.

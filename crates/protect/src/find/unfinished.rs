@@ -20,7 +20,7 @@ use super::files::{files_in, parity_files_in};
 use crate::catalogue::FOLDER;
 use crate::format::{EXTENSION, Header};
 use crate::parity::ParityFile;
-use crate::system::name_bytes;
+use crate::paths::name_bytes;
 
 /// Number of digits of a protection's id in the names of its files.
 const ID_DIGITS: usize = 8;

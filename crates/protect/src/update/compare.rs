@@ -9,7 +9,7 @@ use super::{Changes, UpdateJob, before, content, has_bytes, kept_entry, moved};
 use crate::catalogue::{Item, ItemKind};
 use crate::create::ClosedFiles;
 use crate::find::Protection;
-use crate::system::path_in;
+use crate::paths::path_in;
 use crate::tree::{Tree, threads};
 use crate::trouble;
 

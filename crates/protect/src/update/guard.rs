@@ -10,6 +10,7 @@ use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::shown::{counted, shown};
 
 use crate::find::Protection;
+use crate::percent;
 
 /// Number of files below which an update is never refused: if there are only a few files, most of
 /// them often change at the same time.
@@ -35,7 +36,7 @@ impl Share {
 
 impl fmt::Display for Share {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}%", f64::from(self.millionths) / 10_000.0)
+        percent::write(self.millionths, f)
     }
 }
 
@@ -44,12 +45,10 @@ impl FromStr for Share {
 
     /// Reads a percentage from 0% to 100%, such as `80%` or `2.5%`.
     fn from_str(text: &str) -> Result<Self> {
-        let number = text.strip_suffix('%').unwrap_or(text).trim();
-        let percent = number.parse().ok().filter(|percent| (0.0..=100.0).contains(percent));
-        let percent: f64 = percent.ok_or_else(|| {
+        let millionths = percent::parse(text, 100.0).ok_or_else(|| {
             Error::parameters(format!("a share is a percentage from 0% to 100%; got {text:?}"))
         })?;
-        Ok(Self { millionths: (percent * 10_000.0).round() as u32 })
+        Ok(Self { millionths })
     }
 }
 

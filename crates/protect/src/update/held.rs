@@ -12,7 +12,7 @@ use super::Changes;
 use crate::catalogue::{Item, ItemKind};
 use crate::find::{EntryKind, Protection};
 use crate::mounts;
-use crate::system::path_in;
+use crate::paths::path_in;
 use crate::tree::{Skipped, Tree, above};
 
 /// Protected things that cannot be looked at now. They may still exist, so they are not given up.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::{FileFinding, LayerReport, ParityFinding, Protected, VerifyReport};
 use crate::evidence::{Evidence, FileState, LayerEvidence};
 use crate::find::{EntryKind, Layer, Protection};
-use crate::system::path_in;
+use crate::paths::path_in;
 use crate::tree::{FoundKind, Skipped, Tree};
 use paritas_store::state::State;
 

@@ -1,9 +1,11 @@
 //! Random trees, damage to them, and comparison of what is there with what there was.
 
+#[path = "../../../store/tests/common/mod.rs"]
+mod shared;
+
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, File, FileTimes, Permissions};
-use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -16,11 +18,7 @@ use paritas_protect::{
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-/// Says that a test does nothing here. `scripts/test` repeats the line at its end.
-pub fn not_run(why: &str) {
-    // The harness hides what macros print.
-    let _ = writeln!(std::io::stderr(), "NOT RUN: {why}");
-}
+pub use shared::{not_run, renew_times};
 
 /// Seeded chance.
 pub struct Chance(Xoshiro256PlusPlus);
@@ -172,17 +170,6 @@ pub fn make(job: &ProtectJob) -> ProtectReport {
     let report = protect(&plan(job).unwrap(), &|_| {}).unwrap();
     job.paths.iter().for_each(|path| renew_times(path));
     report
-}
-
-/// Gives all files below a path new times of the system's own (ctime), and nothing else.
-pub fn renew_times(path: &Path) {
-    let Ok(found) = fs::symlink_metadata(path) else { return };
-    if found.is_dir() {
-        let entries = fs::read_dir(path).into_iter().flatten();
-        entries.for_each(|entry| renew_times(&entry.unwrap().path()));
-    } else if found.is_file() {
-        fs::set_permissions(path, found.permissions()).unwrap();
-    }
 }
 
 pub fn only(path: &Path) -> Protection {

@@ -264,9 +264,8 @@ fn regular_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
 
 /// Refuses whole shards of our own: they need no import.
 fn refuse_shards(files: &[PathBuf]) -> Result<()> {
-    let is_shard = |path: &&PathBuf| {
-        recognise(path).is_ok_and(|found| found.file.has_front() && found.file.has_footer())
-    };
+    let is_shard =
+        |path: &&PathBuf| recognise(path).is_ok_and(|found| found.file.has_both_records());
     match files.iter().find(is_shard) {
         Some(path) => {
             Err(not_recognised(path, "it is a shard of Paritas already; `decode` reads it"))

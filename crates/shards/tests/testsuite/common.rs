@@ -1,4 +1,7 @@
 //! Shared parts of the tests: contents, small encodings, and decoding into memory.
+#[path = "../../../store/tests/common/mod.rs"]
+mod shared;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write};
@@ -12,6 +15,8 @@ use paritas_shards::{
     Object, ObjectId, RepairJob, RepairReport, Result, VerifyReport, decode, encode, repair, scan,
     verify,
 };
+
+pub use shared::crc64_nvme;
 
 /// Returns bytes with a prime period, so that no two blocks are alike.
 pub fn content(length: usize) -> Vec<u8> {
@@ -114,16 +119,6 @@ pub fn edit(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
     let mut bytes = fs::read(path).unwrap();
     change(&mut bytes);
     fs::write(path, bytes).unwrap();
-}
-
-/// Computes the CRC of the format, bit by bit.
-pub fn crc64_nvme(bytes: &[u8]) -> u64 {
-    !bytes.iter().fold(u64::MAX, |crc, &byte| {
-        (0..8).fold(crc ^ u64::from(byte), |crc, _| match crc & 1 {
-            0 => crc >> 1,
-            _ => crc >> 1 ^ 0x9A6C_9329_AC4B_C9B5,
-        })
-    })
 }
 
 /// Returns the length of the front header of a shard file.

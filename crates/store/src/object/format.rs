@@ -230,14 +230,18 @@ impl Digest {
 
 impl fmt::Display for ObjectId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        write_hex(&self.0, f)
     }
 }
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        write_hex(&self.0, f)
     }
+}
+
+fn write_hex(bytes: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
 }
 
 impl FromStr for ObjectId {
@@ -359,7 +363,7 @@ impl fmt::Display for RecordFlaw {
 
 impl Identity {
     /// Returns the identity of a new object.
-    pub fn new(code: &paritas::Code, name: &OsStr, object: ObjectId) -> Self {
+    pub(crate) fn new(code: &paritas::Code, name: &OsStr, object: ObjectId) -> Self {
         let pin = code.pin().entries().map(|(name, list)| (name.to_owned(), list.to_vec()));
         Self {
             spec: code.spec().to_string(),
@@ -418,7 +422,7 @@ impl Identity {
 }
 
 /// Refuses a name that is not the base name of a file.
-pub fn check_name(name: &[u8]) -> Result<(), String> {
+pub(crate) fn check_name(name: &[u8]) -> Result<(), String> {
     let length = name.len();
     match name {
         b"" | b"." | b".." => Err("a name that is empty, `.` or `..`".to_owned()),
@@ -429,7 +433,7 @@ pub fn check_name(name: &[u8]) -> Result<(), String> {
 }
 
 /// Returns the layout of a code.
-pub fn layout_of(code: &paritas::Code) -> &'static str {
+pub(crate) fn layout_of(code: &paritas::Code) -> &'static str {
     if code.symbols().is_some() { LAYOUTS[1] } else { LAYOUTS[0] }
 }
 
@@ -444,7 +448,7 @@ pub fn describe(code: &paritas::Code) -> Digest {
 
 impl Record {
     /// Returns the record of a part of a shard, made in stage `stage`, which is at least 1.
-    pub fn new(identity: Identity, shard: u32, stage: u8, total: Option<Total>) -> Self {
+    pub(crate) fn new(identity: Identity, shard: u32, stage: u8, total: Option<Total>) -> Self {
         Self { identity, shard, total, later_stage: (stage > 1).then_some(stage) }
     }
 
@@ -593,7 +597,7 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
 }
 
 /// Returns the checksum of one lane of one block.
-pub fn lane_checksum(
+pub(crate) fn lane_checksum(
     object: ObjectId,
     shard: u32,
     block: u64,

@@ -47,7 +47,7 @@ impl<'o> Geometries<'o> {
 }
 
 /// Rebuilds the geometry that an identity pins, for an object of about `length` bytes.
-pub fn rebuild(
+pub(crate) fn rebuild(
     identity: &Identity,
     length: Option<u64>,
     options: Options<'_>,

@@ -28,7 +28,7 @@ pub const CHECKSUM: usize = 8;
 pub const DEFAULT_BLOCK_BYTES: usize = 64 * 1024;
 
 /// The largest packet of any file, in bytes. It limits what a header can ask for.
-pub const MAX_PACKET: usize = 1 << 20;
+pub(crate) const MAX_PACKET: usize = 1 << 20;
 
 /// Wanted size of all blocks of a segment together, in bytes, so that it stays in the cache. It is
 /// exceeded if a single stripe is larger, or by an LT code of many blocks.
@@ -54,7 +54,7 @@ const PLANNED: [u64; 3] = [1 << 16, 1 << 20, 1 << 26];
 
 /// Returns the length that schedules are planned for if an object has `length` bytes. There are few
 /// different answers, so objects of all lengths can share what is known of their code.
-pub fn planned_bytes(length: u64) -> Option<u64> {
+pub(crate) fn planned_bytes(length: u64) -> Option<u64> {
     PLANNED.into_iter().find(|&bytes| length <= bytes)
 }
 
@@ -96,7 +96,7 @@ impl Geometry {
     ///
     /// # Errors
     /// If a packet is empty or larger than 1 MiB, or if a segment is empty or larger than 64 MiB.
-    pub fn new(
+    pub(crate) fn new(
         code: Code,
         packet: usize,
         stripes: usize,
@@ -131,7 +131,7 @@ impl Geometry {
     /// Chooses the number of bytes of a packet, unless it is given, and of stripes of a full
     /// segment. Blocks have about `block` bytes. `length` is the length of the object, if it is
     /// known.
-    pub fn choose(
+    pub(crate) fn choose(
         code: &Code,
         packet: Option<usize>,
         block: usize,
@@ -201,7 +201,7 @@ impl Geometry {
     /// # Errors
     /// If all blocks of an LT code together do not determine the data
     /// ([`crate::error::ErrorKind::Parameters`]).
-    pub fn expect_decodable(&self) -> Result<()> {
+    pub(crate) fn expect_decodable(&self) -> Result<()> {
         let code = self.code();
         let all = code.cells_of(code.nodes());
         if code.graph().is_none() || self.codec.solvable(&all, &self.data_cells()) {
@@ -215,7 +215,7 @@ impl Geometry {
     }
 
     /// Returns the codec, which computes lanes from lanes.
-    pub fn codec(&self) -> &LaneCodec {
+    pub(crate) fn codec(&self) -> &LaneCodec {
         &self.codec
     }
 
@@ -281,13 +281,18 @@ impl Geometry {
     }
 
     /// Whether a part is added to a shard that has others from earlier stages.
-    pub fn is_added(&self, part: usize) -> bool {
+    pub(crate) fn is_added(&self, part: usize) -> bool {
         self.parts[..part].iter().any(|(earlier, _)| earlier.shard == self.part(part).shard)
     }
 
     /// Returns the buffers of a part: its lanes, in order.
     pub fn part_buffers(&self, part: usize) -> Range<usize> {
         self.parts[part].1.clone()
+    }
+
+    /// Returns the part that a buffer belongs to, or `None` if no part stores it.
+    pub fn part_of_buffer(&self, buffer: usize) -> Option<usize> {
+        self.parts.iter().position(|(_, buffers)| buffers.contains(&buffer))
     }
 
     /// Returns, for each buffer, whether it belongs to one of `parts`.
@@ -312,12 +317,12 @@ impl Geometry {
     }
 
     /// Returns the buffers that hold the user's bytes, in the order of these bytes.
-    pub fn data_buffers(&self) -> &[usize] {
+    pub(crate) fn data_buffers(&self) -> &[usize] {
         self.codec.data_buffers()
     }
 
     /// Whether a buffer holds the user's bytes.
-    pub fn is_data(&self, buffer: usize) -> bool {
+    pub(crate) fn is_data(&self, buffer: usize) -> bool {
         self.buffers[buffer].is_data
     }
 
@@ -327,18 +332,18 @@ impl Geometry {
     }
 
     /// Returns the offset of a buffer's lane in its block of `stripes` stripes.
-    pub fn lane_start(&self, buffer: usize, stripes: usize) -> u64 {
+    pub(crate) fn lane_start(&self, buffer: usize, stripes: usize) -> u64 {
         let LaneBuffer { rows_before, lane, .. } = self.buffers[buffer];
         (rows_before * self.packet() * stripes) as u64 + u64::from(lane) * CHECKSUM as u64
     }
 
     /// Returns the number of payload bytes of a buffer in a segment of `stripes` stripes.
-    pub fn payload(&self, buffer: usize, stripes: usize) -> usize {
+    pub(crate) fn payload(&self, buffer: usize, stripes: usize) -> usize {
         self.buffers[buffer].rows * self.packet() * stripes
     }
 
     /// Returns the length of the longest payload of any buffer, in bytes.
-    pub fn widest_payload(&self) -> usize {
+    pub(crate) fn widest_payload(&self) -> usize {
         (0..self.buffer_count()).map(|buffer| self.payload(buffer, self.stripes)).max().unwrap_or(0)
     }
 
@@ -349,7 +354,7 @@ impl Geometry {
     }
 
     /// Returns the number of the user's bytes in `stripes` stripes.
-    pub fn data_bytes(&self, stripes: usize) -> usize {
+    pub(crate) fn data_bytes(&self, stripes: usize) -> usize {
         self.code().data_cells().len() * self.packet() * stripes
     }
 
@@ -359,7 +364,7 @@ impl Geometry {
     }
 
     /// Returns the number of stripes of a segment with `bytes` of the user's bytes.
-    pub fn stripes_for(&self, bytes: u64) -> usize {
+    pub(crate) fn stripes_for(&self, bytes: u64) -> usize {
         bytes.div_ceil(self.data_bytes(1) as u64) as usize
     }
 
@@ -369,7 +374,7 @@ impl Geometry {
     }
 
     /// Returns the number of stripes of one segment of an object.
-    pub fn stripes_of(&self, extent: &Extent, segment: u64) -> usize {
+    pub(crate) fn stripes_of(&self, extent: &Extent, segment: u64) -> usize {
         self.stripes_for(extent.bytes(segment))
     }
 
@@ -413,7 +418,7 @@ impl Geometry {
     }
 
     /// Returns all data cells.
-    pub fn data_cells(&self) -> CellSet {
+    pub(crate) fn data_cells(&self) -> CellSet {
         CellSet::from_cells(self.code().cell_count(), self.code().data_cells().iter().copied())
     }
 
@@ -450,8 +455,15 @@ impl Geometry {
         Ok(best.map(|(_, buffers)| buffers).unwrap_or_default())
     }
 
+    /// Returns the buffers from which the code makes a later stage if nothing is missing.
+    pub fn buffers_of_promotion(&self, stage: u8) -> Vec<usize> {
+        let promotion = self.code().promotion(stage);
+        let reads: Vec<_> = promotion.iter().flat_map(|promotion| promotion.reads.iter()).collect();
+        self.buffers_of(&reads)
+    }
+
     /// Returns the buffers that hold any of the given cells, ascending.
-    pub fn buffers_of(&self, cells: &[CellId]) -> Vec<usize> {
+    pub(crate) fn buffers_of(&self, cells: &[CellId]) -> Vec<usize> {
         let cells = CellSet::from_cells(self.code().cell_count(), cells.iter().copied());
         let holds = |&buffer: &usize| {
             self.codec.buffer_cells(buffer).iter().any(|&cell| cells.contains(cell))

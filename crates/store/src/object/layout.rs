@@ -12,18 +12,15 @@ use paritas::{Code, CodecOptions, Spec};
 use crate::error::ErrorKind;
 use crate::error::{Error, Result};
 use crate::object::format::{
-    Digest, Identity, MAX_RECORD, ObjectId, PREFIX, Record, RecordFlaw, RecordKind, TRAILER, Total,
-    check_name, footer_length, record_length,
+    Digest, Identity, ObjectId, PREFIX, Record, RecordFlaw, RecordKind, Total, check_name,
+    record_length,
 };
 use crate::object::geometries::rebuild;
 use crate::object::geometry::{CHECKSUM, DEFAULT_BLOCK_BYTES, Extent, Geometry, Part};
 use crate::object::segment::{BlockId, Segment};
-use crate::place::attributes::{Attributes, STORED_MODE, Timestamp};
+use crate::place::attributes::{Attributes, STORED_MODE};
 use crate::place::system::name_bytes;
 use crate::shown::shown;
-
-/// The most bytes of a header at either end of a shard.
-pub const MOST_HEADER: usize = MAX_RECORD + TRAILER;
 
 /// The settings of a new object.
 #[derive(Debug, Clone)]
@@ -100,64 +97,26 @@ impl ObjectLayout {
     }
 
     /// Reads the front header at the beginning of a shard. `start` holds the shard's first bytes.
-    /// Returns the object's shape and the part that the shard holds. The code is run with the
-    /// options that `options` returns for it.
+    /// The code is run with the options that `options` returns for it.
     ///
     /// # Errors
     /// If the bytes are not a front header, or hold only a part of one
-    /// ([`ErrorKind::NotRecognised`]); see [`MOST_HEADER`].
-    pub fn read(start: &[u8], options: impl Fn(&Spec) -> CodecOptions) -> Result<(Self, usize)> {
+    /// ([`ErrorKind::NotRecognised`]).
+    pub fn read(start: &[u8], options: impl Fn(&Spec) -> CodecOptions) -> Result<Self> {
         let record = front_record(start).map_err(not_recognised)?;
         let geometry = rebuild(&record.identity, None, &options)
             .map_err(|how| Error::not_recognised(format!("the shard {how}")))?;
         let part = Part { stage: record.stage(), shard: record.shard as usize };
-        let number = geometry.find_part(part).ok_or_else(|| {
+        if geometry.find_part(part).is_none() {
             let message = format!("the shard states a part that its code lacks: {part:?}");
-            Error::not_recognised(message)
-        })?;
-        Ok((Self::of(geometry, record.identity)?, number))
-    }
-
-    /// Returns which part of this object a front header belongs to, or `None` if it is not a front
-    /// header of this object. `start` are the first bytes of a shard.
-    pub fn part_of_front(&self, start: &[u8]) -> Option<usize> {
-        let record = front_record(start).ok()?;
-        self.part_of(&record)
-    }
-
-    /// Returns the part, length and digest that a footer states, or `None` if it is not a footer of
-    /// this object. `end` are the last bytes of a shard.
-    pub fn read_footer(&self, end: &[u8]) -> Option<(usize, u64, Digest)> {
-        let length = footer_length(end.last_chunk()?)?;
-        let start = end.len().checked_sub(TRAILER + length)?;
-        let record = Record::parse(&end[start..end.len() - TRAILER], RecordKind::Footer).ok()?;
-        let total = record.total?;
-        Some((self.part_of(&record)?, total.length, total.digest))
-    }
-
-    fn part_of(&self, record: &Record) -> Option<usize> {
-        let part = Part { stage: record.stage(), shard: record.shard as usize };
-        (record.identity == *self.identity).then(|| self.geometry.find_part(part))?
+            return Err(Error::not_recognised(message));
+        }
+        Self::of(geometry, record.identity)
     }
 
     /// Returns the object's id.
     pub fn object(&self) -> ObjectId {
         self.identity.object
-    }
-
-    /// Returns the object's base name.
-    pub fn name(&self) -> &OsStr {
-        self.identity.name()
-    }
-
-    /// Returns the permissions of the source, if the headers state them.
-    pub fn mode(&self) -> Option<u32> {
-        self.identity.mode
-    }
-
-    /// Returns when the source last changed, if the headers state it.
-    pub fn modified(&self) -> Option<Timestamp> {
-        self.identity.modified
     }
 
     /// Returns the code.
@@ -346,8 +305,8 @@ impl ObjectLayout {
         let lanes = self.lanes(part).filter_map(|lane| {
             let start = geometry.lane_start(lane, stripes) as usize;
             let end = start + geometry.payload(lane, stripes);
-            let (payload, sum) = (block.get(start..end)?, block.get(end..end + CHECKSUM)?);
-            (id.checksum(geometry, lane, payload) == sum).then_some((lane, start..end))
+            id.intact(geometry, lane, block.get(start..end + CHECKSUM)?)?;
+            Some((lane, start..end))
         });
         lanes.collect()
     }
@@ -377,9 +336,7 @@ impl ObjectLayout {
         lane: usize,
         sealed: &'b [u8],
     ) -> Option<&'b [u8]> {
-        let (payload, sum) = sealed.split_at_checked(sealed.len().checked_sub(CHECKSUM)?)?;
-        let id = BlockId { object: self.object(), part, segment };
-        (id.checksum(&self.geometry, lane, payload) == sum).then_some(payload)
+        BlockId { object: self.object(), part, segment }.intact(&self.geometry, lane, sealed)
     }
 
     /// Returns the number of bytes of a lane in a full segment, without checksum.
@@ -398,13 +355,11 @@ impl ObjectLayout {
 
     /// Returns the lanes from which the code makes a later stage if nothing is missing.
     pub fn lanes_of_promotion(&self, stage: u8) -> Vec<usize> {
-        let promotion = self.code().promotion(stage);
-        let reads: Vec<_> = promotion.iter().flat_map(|promotion| promotion.reads.iter()).collect();
-        self.geometry.buffers_of(&reads)
+        self.geometry.buffers_of_promotion(stage)
     }
 
     /// Whether the object can be computed from these lanes.
-    pub fn is_solvable(&self, lanes: impl IntoIterator<Item = usize>) -> bool {
+    pub(crate) fn is_solvable(&self, lanes: impl IntoIterator<Item = usize>) -> bool {
         let mut good = vec![false; self.geometry.buffer_count()];
         lanes.into_iter().for_each(|lane| good[lane] = true);
         self.geometry.is_solvable(&good)

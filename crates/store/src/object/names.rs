@@ -46,7 +46,12 @@ impl<'a> ShardName<'a> {
     ///
     /// # Errors
     /// If the name is longer than file systems allow.
-    pub fn new(name: &'a OsStr, index: usize, count: usize, added: Option<u8>) -> Result<Self> {
+    pub(crate) fn new(
+        name: &'a OsStr,
+        index: usize,
+        count: usize,
+        added: Option<u8>,
+    ) -> Result<Self> {
         let (middle, stage) = (middle(index, count), stage(added));
         let name = Self { name: name_bytes(name), middle, stage };
         let length = name.finished().len();
@@ -62,7 +67,7 @@ impl<'a> ShardName<'a> {
     }
 
     /// Returns what the final name adds to the object's name.
-    pub fn suffix(index: usize, count: usize, added: Option<u8>) -> String {
+    pub(crate) fn suffix(index: usize, count: usize, added: Option<u8>) -> String {
         [&middle(index, count), &stage(added), EXTENSION].concat()
     }
 
@@ -91,7 +96,7 @@ impl Identity {
     }
 
     /// Returns what the canonical name of a part's file adds to the object's name.
-    pub fn part_suffix(&self, geometry: &Geometry, part: usize) -> String {
+    pub(crate) fn part_suffix(&self, geometry: &Geometry, part: usize) -> String {
         let (shard, added) = in_name(geometry, part);
         ShardName::suffix(shard, self.shards as usize, added)
     }
@@ -115,13 +120,13 @@ fn stage(added: Option<u8>) -> String {
 
 /// Returns the name of at most `most` bytes under which a file is written that will be called
 /// `name`.
-pub fn temporary(name: &OsStr, random: u32, most: usize) -> OsString {
+pub(crate) fn temporary(name: &OsStr, random: u32, most: usize) -> OsString {
     let suffix = format!(".{random:08x}");
     decorate(b".", name, &[suffix.as_bytes(), TEMPORARY].concat(), most)
 }
 
 /// Returns the name of at most `most` bytes that a file called `name` has while it is replaced.
-pub fn old(name: &OsStr, random: u32, most: usize) -> OsString {
+pub(crate) fn old(name: &OsStr, random: u32, most: usize) -> OsString {
     let suffix = format!(".{random:08x}");
     decorate(b"", name, &[suffix.as_bytes(), OLD].concat(), most)
 }
@@ -190,7 +195,7 @@ pub fn parse(file: &OsStr) -> Option<ParsedName<'_>> {
     let (index, rest) = middle.split_once("of")?;
     let (count, number) = rest.split_once('-').unwrap_or((rest, "2"));
     let rest = name_bytes(file).len() - name.len();
-    let is_name = [index, count, number].iter().all(|part| is_number(part));
+    let is_name = [index, count, number].iter().all(|part| is_digits(part.as_bytes()));
     is_name.then_some(ParsedName { name, old, rest })
 }
 
@@ -224,10 +229,6 @@ fn strip_random<'a>(name: &'a [u8], suffix: &[u8]) -> Option<&'a [u8]> {
     let rest = name.strip_suffix(suffix)?;
     let (rest, random) = rest.split_at_checked(rest.len().checked_sub(9)?)?;
     (random[0] == b'.' && random[1..].iter().all(u8::is_ascii_hexdigit)).then_some(rest)
-}
-
-fn is_number(text: &str) -> bool {
-    is_digits(text.as_bytes())
 }
 
 fn is_digits(text: &[u8]) -> bool {

@@ -368,10 +368,9 @@ fn check(
     let (mut end, mut flaws) = (0, Vec::new());
     for (lane, buffer) in lanes.iter().zip(first..) {
         end += lane.len();
-        let (payload, sum) = lane.split_at(lane.len() - CHECKSUM);
         if end > read {
             flaws.push((buffer, LaneFlaw::EndOfFile));
-        } else if id.checksum(geometry, buffer, payload) != sum {
+        } else if id.intact(geometry, buffer, lane).is_none() {
             flaws.push((buffer, LaneFlaw::Checksum));
         }
     }
@@ -383,6 +382,18 @@ impl BlockId {
     pub fn checksum(&self, geometry: &Geometry, buffer: usize, payload: &[u8]) -> [u8; CHECKSUM] {
         let (shard, lane) = (geometry.part(self.part).shard, geometry.lane(buffer));
         lane_checksum(self.object, shard as u32, self.segment, lane, payload)
+    }
+
+    /// Returns the payload of a lane, or `None` if the lane is not intact. `sealed` is the lane as
+    /// it stands in the shard, with its checksum.
+    pub fn intact<'b>(
+        &self,
+        geometry: &Geometry,
+        buffer: usize,
+        sealed: &'b [u8],
+    ) -> Option<&'b [u8]> {
+        let (payload, sum) = sealed.split_at_checked(sealed.len().checked_sub(CHECKSUM)?)?;
+        (self.checksum(geometry, buffer, payload) == sum).then_some(payload)
     }
 }
 

@@ -38,7 +38,7 @@ impl Inode {
 
     /// Returns the device and the number, which order all inodes. Different files may have the
     /// same.
-    pub fn id(&self) -> &FileId {
+    pub(crate) fn id(&self) -> &FileId {
         &self.id
     }
 

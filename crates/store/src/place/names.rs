@@ -39,7 +39,7 @@ fn is_of_name(error: &io::Error) -> bool {
 pub fn cut(name: &[u8], most: usize) -> &[u8] {
     let most = most.min(name.len());
     let end = match str::from_utf8(name) {
-        Ok(text) => (0..=most).rfind(|&end| text.is_char_boundary(end)).unwrap_or(0),
+        Ok(text) => text.floor_char_boundary(most),
         Err(_) => most,
     };
     &name[..end]
@@ -91,7 +91,7 @@ pub fn is_foreign(character: char) -> bool {
 
 /// A name that a file system has refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RefusedName {
+pub(crate) struct RefusedName {
     /// A folder on the file system.
     pub folder: PathBuf,
     /// What the file system does, in words: `refuses the character ':' in names`.
@@ -100,7 +100,7 @@ pub struct RefusedName {
 
 /// Tells what a file system refuses in a name, if `error` may say so. It is the error of making
 /// something at `path`, of renaming it to `path`, or of making a folder on the way there.
-pub fn refused_name(path: &Path, error: &io::Error) -> Option<RefusedName> {
+pub(crate) fn refused_name(path: &Path, error: &io::Error) -> Option<RefusedName> {
     let verb = match error.kind() {
         io::ErrorKind::InvalidInput => "refuses",
         _ if is_bad_sequence(error) => "refuses",

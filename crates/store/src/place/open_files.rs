@@ -40,7 +40,7 @@ impl OpenFiles {
     }
 
     /// Keeps at most `most` files open for writing (minimum 1).
-    pub fn writing(most: usize) -> Arc<Self> {
+    pub(crate) fn writing(most: usize) -> Arc<Self> {
         Self::new(most, true)
     }
 
@@ -183,7 +183,7 @@ impl<'a> Input<'a> {
     }
 
     /// Reads as [`read_at`] does, and counts what was read.
-    pub fn read_at(&self, slices: &mut [IoSliceMut<'_>], offset: u64) -> io::Result<usize> {
+    pub(crate) fn read_at(&self, slices: &mut [IoSliceMut<'_>], offset: u64) -> io::Result<usize> {
         let ends = slices.iter().scan(0, |end, slice| {
             *end += slice.len();
             Some(*end)

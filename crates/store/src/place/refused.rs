@@ -38,7 +38,7 @@ impl Refused {
     }
 
     /// Returns the kinds that `self` has and `other` lacks.
-    pub fn without(self, other: Self) -> Self {
+    pub(crate) fn without(self, other: Self) -> Self {
         Self {
             modes: self.modes & !other.modes,
             times: self.times & !other.times,
@@ -72,7 +72,7 @@ impl Refused {
     }
 
     /// Whether nothing was refused.
-    pub fn is_nothing(self) -> bool {
+    pub(crate) fn is_nothing(self) -> bool {
         self == Self::default()
     }
 }

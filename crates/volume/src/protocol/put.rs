@@ -77,7 +77,7 @@ pub struct Put {
     failed: BTreeSet<NodeIndex>,
     settling: Settling,
     listed: Option<Listed>,
-    removal: Option<Removal>,
+    removal: Removal,
     /// When the last survey began, in seconds since 1970. The version is numbered by it: the put
     /// may have begun days before, and a mark of the name that is being collected may be younger.
     surveyed: u64,
@@ -150,7 +150,7 @@ impl Put {
             failed: BTreeSet::new(),
             settling,
             listed: None,
-            removal: None,
+            removal: Removal::default(),
             surveyed: 0,
             time: None,
             old: None,
@@ -278,14 +278,13 @@ impl Put {
 
     fn delete_objects(&mut self) -> NextStep<PutOutcome> {
         self.phase = PutPhase::DeletingObjects;
-        let removal = self.removal.insert(Removal::new(&self.view));
-        NextStep::Act(removal.of_objects(self.view.quorum()))
+        self.removal = Removal::new(&self.view);
+        NextStep::Act(self.removal.of_objects(self.view.quorum()))
     }
 
     fn delete_manifests(&mut self) -> NextStep<PutOutcome> {
         self.phase = PutPhase::DeletingManifests;
-        let removal = self.removal.as_ref();
-        NextStep::Act(removal.map_or_else(Vec::new, |removal| removal.of_manifests(&self.view)))
+        NextStep::Act(self.removal.of_manifests(&self.view))
     }
 
     fn finish(&self) -> NextStep<PutOutcome> {
@@ -325,9 +324,7 @@ impl Procedure for Put {
     fn note(&mut self, event: &Event) {
         self.view.note(event);
         self.settling.note(event);
-        if let Some(removal) = &mut self.removal {
-            removal.note(event);
-        }
+        self.removal.note(event);
         let node = event.action.node;
         match (event.action.request, &event.answer) {
             (Request::StorePart { part, .. }, Answer::Stored { length }) => {

@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 use crate::protocol::action::ask;
 use crate::protocol::{Action, Event, Listed, Quorum, Request, VersionKind, View};
 
-/// The removal of some versions.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+/// The removal of some versions; of none by default.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Removal {
     versions: BTreeSet<Listed>,
 }

@@ -43,7 +43,7 @@ pub struct Repair {
     reads_all: bool,
     settling: Option<Settling>,
     shards: Option<ObjectParts>,
-    removal: Option<Removal>,
+    removal: Removal,
     now: u64,
 }
 
@@ -122,7 +122,7 @@ impl Repair {
             reads_all: false,
             settling: None,
             shards: None,
-            removal: None,
+            removal: Removal::default(),
             now,
         }
     }
@@ -242,14 +242,13 @@ impl Repair {
             return self.finish();
         }
         self.latest.into_iter().for_each(|latest| self.discount(latest));
-        let removal = self.removal.insert(Removal::new(&self.view));
-        NextStep::Act(removal.of_objects(self.view.quorum()))
+        self.removal = Removal::new(&self.view);
+        NextStep::Act(self.removal.of_objects(self.view.quorum()))
     }
 
     fn delete_manifests(&mut self) -> NextStep<RepairOutcome> {
         self.phase = RepairPhase::DeletingManifests;
-        let removal = self.removal.as_ref();
-        NextStep::Act(removal.map_or_else(Vec::new, |removal| removal.of_manifests(&self.view)))
+        NextStep::Act(self.removal.of_manifests(&self.view))
     }
 
     fn finish(&self) -> NextStep<RepairOutcome> {
@@ -314,9 +313,7 @@ impl Procedure for Repair {
 
     fn note(&mut self, event: &Event) {
         self.view.note(event);
-        if let Some(removal) = &mut self.removal {
-            removal.note(event);
-        }
+        self.removal.note(event);
         if let Some(settling) = &mut self.settling {
             settling.note(event);
         }

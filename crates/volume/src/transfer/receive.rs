@@ -271,7 +271,7 @@ impl Receiver {
 
     /// Reads one lane, which holds the object's bytes in `place`, if its node answers in time.
     async fn lane(&self, segment: u64, lane: usize, place: &Range<u64>) -> Option<Bytes> {
-        let part = (0..self.places.len()).find(|&part| self.layout.lanes(part).contains(&lane))?;
+        let part = self.layout.geometry().part_of_buffer(lane)?;
         let pace = self.pace_of(part).filter(|pace| !pace.is_unreliable())?;
         let patience = pace.patience(&self.settings.hedge);
         let read = self.read_lanes(part, segment, lane..lane + 1);

@@ -411,6 +411,7 @@ async fn damage_is_found_by_deep_verification_and_repaired() {
     assert_eq!(volume.verify(&name("object"), false).await.unwrap().state, State::Intact);
     let verdict = volume.verify(&name("object"), true).await.unwrap();
     assert_eq!((verdict.state, &verdict.missing[..]), (State::Repairable, &[2][..]));
+    assert_eq!(verdict.flaws[0].shard, Some(2));
     let repaired = volume.repair(&name("object"), true).await.unwrap();
     assert_eq!((repaired.stored, repaired.is_owed), (1, false), "{:?}", repaired.flaws);
     content[100_000] ^= 4;

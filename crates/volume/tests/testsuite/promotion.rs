@@ -109,7 +109,7 @@ fn manifest_bytes(disks: &Disks) -> u64 {
 /// Returns the bytes of the headers at both ends of the parts of stage 2.
 fn headers_of_stage_2(disks: &Disks, length: u64) -> u64 {
     let any = std::fs::read(&disks.files("objects")[0]).unwrap();
-    let layout = ObjectLayout::read(&any, |_| Default::default()).unwrap().0;
+    let layout = ObjectLayout::read(&any, |_| Default::default()).unwrap();
     let header = |part| {
         let footer = layout.footer(part, length, Digest::new([0; 32])).unwrap();
         (layout.front(part).unwrap().len() + footer.len()) as u64

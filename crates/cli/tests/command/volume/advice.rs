@@ -24,6 +24,9 @@ fn damage_that_only_a_deep_look_finds_is_repaired_by_the_advised_command() {
     tank.put("object", &Chance(1).bytes(100_000));
     damage(&tank, "object.0of3.paritas");
     let repair = format!("`paritas volume repair {} --deep`", tank.path("tank.toml").display());
+    tank.run("verify", &args!["object"]).expect(exit::DONE);
+    let verify = tank.run("verify", &args!["object", "--deep"]).expect(exit::REPAIRABLE).result();
+    assert_eq!((&verify["missing"], &verify["flaws"][0]["shard"]), (&json!([0]), &json!(0)));
     let verify = told(&tank, "verify", &args!["--deep"]);
     assert!(verify.contains(&repair), "{verify}");
     run(args!["volume", "repair", tank.path("tank.toml"), "--deep"]).expect(exit::DONE);
