@@ -102,7 +102,9 @@ impl FromStr for Redundancy {
     /// Reads a percentage, such as `10%` or `2.5%`.
     fn from_str(text: &str) -> Result<Self> {
         Self::new(percent::parse(text, 4000.0).ok_or_else(|| {
-            Error::parameters(format!("a redundancy is a percentage such as 10%; got {text:?}"))
+            Error::parameters(format!(
+                "a redundancy is a percentage such as 10% or 0.5%; got {text:?}"
+            ))
         })?)
     }
 }

@@ -246,6 +246,16 @@ fn answer(error: &clap::Error, arguments: &[OsString]) -> Option<StyledStr> {
                 format!("a value is written --OPTION={word}, and a file of this name ./{word}");
             (!word.starts_with("--")).then(|| tip.into())
         }
+        // Settings that only a new protection takes.
+        ErrorKind::ArgumentConflict if is_command(arguments, &["protect"]) => {
+            let pair = [ContextKind::InvalidArg, ContextKind::PriorArg];
+            let names = pair.map(|kind| error.get(kind).map_or(String::new(), ToString::to_string));
+            names.iter().any(|name| name == "--update").then(|| {
+                "an update keeps the settings; --force, with the new ones and without --update, \
+                 makes all parity anew"
+                    .into()
+            })
+        }
         // A folder that follows the volume file is meant as a node.
         ErrorKind::UnknownArgument if is_command(arguments, &["volume", "init"]) => {
             let folder = text(error, ContextKind::InvalidArg)?;
@@ -350,6 +360,9 @@ mod tests {
         // For `verify`, -r means --recursive.
         let error = parse(["paritas", "verify", "-r10", "photos"]).unwrap_err().to_string();
         assert!(!error.contains("--redundancy"), "{error}");
+        let update = ["paritas", "protect", "--update", "photos", "--redundancy", "20%"];
+        let error = parse(update).unwrap_err().to_string();
+        assert!(error.contains("--force, with the new ones"), "{error}");
         let init = ["paritas", "volume", "init", "tank.toml", "--code", "2+1", "/disk1"];
         let error = parse(init).unwrap_err().to_string();
         assert!(error.contains("`--node /disk1`"), "{error}");

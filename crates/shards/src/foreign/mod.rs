@@ -435,8 +435,8 @@ fn expect_family(code: &Code, families: &[&str]) -> Result<()> {
         return Ok(());
     }
     Err(Error::parameters(format!(
-        "a code of this format must be one of {}; got {}; to change the code, decode the object and \
-         encode it again",
+        "a code of this format must be one of {}; got {}; files are read with the code that made \
+         them, and an object gets another code if it is decoded and encoded again",
         families.join(", "),
         code.spec()
     )))
