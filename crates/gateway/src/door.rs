@@ -20,7 +20,7 @@ use paritas_store::place::system::allow_open_files;
 use paritas_store::shown::shown;
 use paritas_volume::Volume;
 use s3s::service::{S3Service, S3ServiceBuilder};
-use s3s::{Body, HttpError, S3Error, S3Result};
+use s3s::{Body, HttpError, S3Error};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -31,7 +31,7 @@ use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tracing::Instrument;
 
-use crate::arrival::{BodyArrival, MOST_DOCUMENT, arriving, too_long_document};
+use crate::arrival::{BodyArrival, arriving};
 use crate::delayed;
 use crate::demands::{
     carry_over, is_forwarded, pass_over_unreadable, refused_form, refused_signature,
@@ -41,11 +41,11 @@ use crate::errors::explained;
 use crate::findings::UpkeepFindings;
 use crate::held::held;
 use crate::host::Domain;
-use crate::keys::Keys;
+use crate::keys::{Admission, Keys};
 use crate::metrics::Metrics;
 use crate::pages::{self, StatusPages};
 use crate::patience::{Activity, AnswerBody, NotedStream, PATIENCE};
-use crate::room::{TransferMemory, TransferRoom};
+use crate::room::TransferMemory;
 use crate::store::Store;
 
 /// How long a client may take for a handshake or for the headers of a request.
@@ -172,6 +172,7 @@ impl Door {
         tls: Option<&Tls>,
         memory: TransferMemory,
     ) -> Result<Self> {
+        let memory = memory.shared_by(keys.count());
         let pages = StatusPages::new(
             Arc::clone(&volume),
             Arc::clone(&lasting.metrics),
@@ -179,7 +180,7 @@ impl Door {
             lasting.options.has_public_pages,
         );
         let mut builder = S3ServiceBuilder::new(Store::new(volume, keys.clone(), memory.clone()));
-        builder.set_access(keys.clone());
+        builder.set_access(Admission { keys: keys.clone(), memory: memory.clone() });
         // If signatures were not checked, s3s would not ask which operations are allowed.
         builder.set_auth(keys);
         let domain = Domain::new(lasting.options.domain.as_deref());
@@ -217,22 +218,6 @@ impl Door {
             true => delayed::soon(tokio::spawn(answered)).await,
             false => delayed::joined(tokio::spawn(answered).await),
         }
-    }
-
-    /// Waits until there is room for the document of a request, if it has one.
-    async fn room_for_document(
-        &self,
-        request: &Request<Body>,
-        arrival: &BodyArrival,
-    ) -> S3Result<Option<TransferRoom>> {
-        if !arrival.is_of_document() {
-            return Ok(None);
-        }
-        let stated = request.body().size_hint().exact();
-        if stated.is_some_and(|stated| stated > MOST_DOCUMENT) {
-            return Err(too_long_document());
-        }
-        self.memory.take(Some(stated.unwrap_or(MOST_DOCUMENT))).await.map(Some)
     }
 
     /// Returns the bucket that the host of a request names.
@@ -494,15 +479,14 @@ impl Visit {
                 Ok(pages::refused_method())
             }
             _ if is_page => Ok(door.pages.answer(&path, is_local).await),
-            Some(refused) => answer_of(refused),
-            None => match door.room_for_document(&request, &arrival).await {
-                Ok(_room) => {
-                    // What happens on the way is logged with the id.
-                    let span = tracing::error_span!("request", id);
-                    door.call(request, &arrival, place).instrument(span).await
-                }
-                Err(refused) => answer_of(refused),
-            },
+            Some(refused) => {
+                refused.to_http_response().map_err(|error| HttpError::new(error.into()))
+            }
+            None => {
+                // What happens on the way is logged with the id.
+                let span = tracing::error_span!("request", id);
+                door.call(request, &arrival, place).instrument(span).await
+            }
         };
         let answered = answered.inspect_err(|error| tracing::error!(id, ?error, "request"))?;
         let mut answer = completed(answered, &method, &id, arrival.refusal());
@@ -520,10 +504,6 @@ impl Visit {
         tracing::info!(id, %peer, %method, path, status, ms = time.as_millis() as u64, "request");
         Ok(answer.map(|body| AnswerBody::new(body, Arc::clone(&activity))))
     }
-}
-
-fn answer_of(refused: S3Error) -> std::result::Result<Response<Body>, HttpError> {
-    refused.to_http_response().map_err(|error| HttpError::new(error.into()))
 }
 
 /// Returns the answer to a request with this id as S3 gives it. `refusal` is why its body was not

@@ -11,6 +11,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use http::header::CONTENT_LENGTH;
 use paritas_store::error::{Error, Result};
 use paritas_store::place::secrets::read_secrets;
 use paritas_store::shown::shown;
@@ -21,7 +22,9 @@ use s3s::path::check_bucket_name;
 use s3s::{S3Result, s3_error};
 use serde::Deserialize;
 
+use crate::arrival::{BodyArrival, MOST_DOCUMENT, too_long_document};
 use crate::demands::{Subject, expect_of_all_buckets, expect_offered, has_old_signature};
+use crate::room::TransferMemory;
 
 /// The fewest characters of a secret.
 const SHORTEST_SECRET: usize = 16;
@@ -132,6 +135,11 @@ impl Keys {
         }
     }
 
+    /// Returns the number of keys.
+    pub fn count(&self) -> usize {
+        self.keys.len()
+    }
+
     /// Sets whether all changes are refused.
     pub fn read_only(self, is_read_only: bool) -> Self {
         Self { is_read_only, ..self }
@@ -176,8 +184,33 @@ impl S3Auth for Keys {
     }
 }
 
+/// What decides whether a request whose signature is right is answered, before its body is read.
+pub struct Admission {
+    pub keys: Keys,
+    pub memory: TransferMemory,
+}
+
+impl Admission {
+    /// Waits until there is room for the document of a request, if it has one. The request keeps
+    /// the room until it is answered.
+    async fn take_room(&self, context: &mut S3AccessContext<'_>) -> S3Result<()> {
+        let arrival = context.extensions_mut().get::<BodyArrival>().cloned();
+        if !arrival.is_some_and(|arrival| arrival.is_of_document()) {
+            return Ok(());
+        }
+        let stated = context.headers().get(CONTENT_LENGTH).and_then(|text| text.to_str().ok());
+        let stated = stated.and_then(|text| text.parse().ok()).unwrap_or(MOST_DOCUMENT);
+        if stated > MOST_DOCUMENT {
+            return Err(too_long_document());
+        }
+        let room = self.memory.take(context.credentials(), Some(stated)).await?;
+        context.extensions_mut().insert(room);
+        Ok(())
+    }
+}
+
 #[async_trait::async_trait]
-impl S3Access for Keys {
+impl S3Access for Admission {
     async fn check(&self, context: &mut S3AccessContext<'_>) -> S3Result<()> {
         if has_old_signature(context.uri().query(), context.headers()) {
             return Err(s3_error!(
@@ -192,9 +225,9 @@ impl S3Access for Keys {
         }
         let key = context.credentials().map(|credentials| credentials.access_key.as_str());
         let bucket = context.s3_path().get_bucket_name();
-        match self.refusal(key, bucket, context.s3_op().name()) {
+        match self.keys.refusal(key, bucket, context.s3_op().name()) {
             Some(refusal) => Err(s3_error!(AccessDenied, "{refusal}")),
-            None => Ok(()),
+            None => self.take_room(context).await,
         }
     }
 }

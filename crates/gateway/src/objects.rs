@@ -94,7 +94,7 @@ impl Store {
         self.expect_for_write(&name, &on).await?;
         let notes = kept_headers!(input).notes()?;
         let expected = expected_body!(request);
-        let _room = self.memory.take(expected.length).await?;
+        let _room = self.memory.take(request.credentials.as_ref(), expected.length).await?;
         let put = |source, options| self.volume.put(&name, source, options);
         let origin = body_origin!(request);
         let (report, received) = self.receive(origin, expected, notes, put).await?;
@@ -118,7 +118,8 @@ impl Store {
         let answer = || async {
             let input = request.input.clone();
             let (found, bytes, mut output) = self.answer_for(input, &request.headers).await?;
-            let room = self.memory.take(Some(bytes.end - bytes.start)).await?;
+            let (key, length) = (request.credentials.as_ref(), bytes.end - bytes.start);
+            let room = self.memory.take(key, Some(length)).await?;
             let body = self.read(found, bytes, room, patience).begun().await;
             output.body = Some(body.map_err(|error| told(&error))?);
             Ok(S3Response::new(output))

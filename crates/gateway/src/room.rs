@@ -2,17 +2,23 @@
 //!
 //! A put or a get takes memory for the bytes that are on their way, at most what the volume file
 //! allows (`limits.memory`). A gateway moves many objects at a time, so each transfer waits, first
-//! come first served, until there is room for it, but not without end. Large ones share three quarters of the memory, so
-//! that small ones find room while clients on slow links take large objects.
+//! come first served, until there is room for it, but not without end. Large ones share three
+//! quarters of the memory, so that small ones find room while clients on slow links take large
+//! objects. If there are several keys, each takes at most half of the memory: a client that sends
+//! as slowly as it may leaves room for the others.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use paritas_store::error::{Error, Result};
 use paritas_store::memory::by_default;
 use paritas_volume::Volume;
+use s3s::auth::Credentials;
 use s3s::{S3Result, s3_error};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::held::held;
 
 /// Memory of a gateway by default, in bytes, where the machine has four times as much.
 const USUAL: u64 = 4 << 30;
@@ -33,6 +39,8 @@ pub(crate) struct TransferMemory {
     free: Arc<Semaphore>,
     /// What large transfers may still take of it.
     free_for_large: Arc<Semaphore>,
+    /// What each key may still take of it, if there are several.
+    free_for_key: Option<KeyShares>,
     total: u32,
     /// The most that large transfers take together.
     most_large: u32,
@@ -42,11 +50,13 @@ pub(crate) struct TransferMemory {
     factor: u64,
 }
 
+/// The shares of keys by their ids.
+type KeyShares = Arc<Mutex<HashMap<String, Arc<Semaphore>>>>;
+
 /// The part of the memory that transfers hold. It is free again when all clones are dropped.
 #[derive(Clone)]
 pub(crate) struct TransferRoom(
-    #[expect(dead_code, reason = "holds its parts")]
-    Arc<(Option<OwnedSemaphorePermit>, OwnedSemaphorePermit)>,
+    #[expect(dead_code, reason = "holds its parts")] Arc<Vec<OwnedSemaphorePermit>>,
 );
 
 impl TransferMemory {
@@ -71,6 +81,13 @@ impl TransferMemory {
         Ok(Self::of(total, most, factor))
     }
 
+    /// Bounds what each of the keys takes, if there are several.
+    #[must_use]
+    pub fn shared_by(self, keys: usize) -> Self {
+        let free_for_key = (keys > 1).then(|| self.free_for_key.clone().unwrap_or_default());
+        Self { free_for_key, ..self }
+    }
+
     /// Returns the same memory for transfers of another volume, if it has the same size there.
     ///
     /// # Errors
@@ -81,7 +98,7 @@ impl TransferMemory {
             return Ok(next);
         }
         let [free, free_for_large] = [&self.free, &self.free_for_large].map(Arc::clone);
-        Ok(Self { free, free_for_large, ..next })
+        Ok(Self { free, free_for_large, free_for_key: self.free_for_key.clone(), ..next })
     }
 
     fn of(total: u32, most: u64, factor: u64) -> Self {
@@ -89,36 +106,59 @@ impl TransferMemory {
         let most_large = (total - total / 4).max(one.min(total));
         let [free, free_for_large] =
             [total, most_large].map(|units| Arc::new(Semaphore::new(units as usize)));
-        Self { free, free_for_large, total, most_large, most, factor }
+        Self { free, free_for_large, free_for_key: None, total, most_large, most, factor }
     }
 
-    /// Waits until there is room for a transfer of this many bytes, or of any number of bytes.
+    /// Waits until there is room for a transfer of this many bytes, or of any number of bytes, with
+    /// the client that signed by a key.
     ///
     /// # Errors
     /// If there is none within [`ROOM_WITHIN`].
-    pub async fn take(&self, length: Option<u64>) -> S3Result<TransferRoom> {
-        soon(self.take_for(1, length)).await
+    pub async fn take(
+        &self,
+        key: Option<&Credentials>,
+        length: Option<u64>,
+    ) -> S3Result<TransferRoom> {
+        soon(self.take_for(key.map(|key| &*key.access_key), 1, length)).await
     }
 
-    /// Waits until there is room for the two transfers of a copy.
+    /// Waits until there is room for the two transfers of a copy, which no client delays.
     ///
     /// # Errors
     /// As for [`Self::take`].
     pub async fn take_for_copy(&self, length: u64) -> S3Result<TransferRoom> {
-        soon(self.take_for(2, Some(length))).await
+        soon(self.take_for(None, 2, Some(length))).await
     }
 
-    async fn take_for(&self, transfers: u32, length: Option<u64>) -> TransferRoom {
+    async fn take_for(
+        &self,
+        key: Option<&str>,
+        transfers: u32,
+        length: Option<u64>,
+    ) -> TransferRoom {
         let units = self.units(length).saturating_mul(transfers).min(self.most_large);
-        let take = async |of: &Arc<Semaphore>| {
-            let taken = Arc::clone(of).acquire_many_owned(units).await;
-            taken.expect("the semaphore is never closed")
-        };
-        let of_large = match units > self.total / LARGE {
-            true => Some(take(&self.free_for_large).await),
-            false => None,
-        };
-        TransferRoom(Arc::new((of_large, take(&self.free).await)))
+        let is_large = units > self.total / LARGE;
+        let shares = [
+            key.and_then(|key| self.share_of(key)),
+            is_large.then(|| Arc::clone(&self.free_for_large)),
+            Some(Arc::clone(&self.free)),
+        ];
+        let mut room = Vec::new();
+        for share in shares.into_iter().flatten() {
+            let taken = share.acquire_many_owned(units).await;
+            room.push(taken.expect("the semaphore is never closed"));
+        }
+        TransferRoom(Arc::new(room))
+    }
+
+    /// Returns the share of a key: half of the memory, or as much as one transfer may take.
+    fn share_of(&self, key: &str) -> Option<Arc<Semaphore>> {
+        let mut shares = held(self.free_for_key.as_ref()?);
+        let share = shares.entry(key.to_owned()).or_insert_with(|| {
+            let one = u32::try_from(self.most >> 10).unwrap_or(u32::MAX).min(self.most_large);
+            Arc::new(Semaphore::new((self.total / 2).max(one) as usize))
+        });
+        Some(Arc::clone(share))
     }
 
     fn units(&self, length: Option<u64>) -> u32 {
@@ -146,7 +186,7 @@ mod tests {
 
     impl TransferMemory {
         fn now(&self, transfers: u32, length: Option<u64>) -> Option<TransferRoom> {
-            self.take_for(transfers, length).now_or_never()
+            self.take_for(None, transfers, length).now_or_never()
         }
     }
 
@@ -159,11 +199,11 @@ mod tests {
     async fn nobody_waits_for_room_without_end() {
         let memory = TransferMemory::of(1 << 20, 1 << 30, 3);
         let begun = tokio::time::Instant::now();
-        let all = memory.take(None).await.unwrap();
-        let refused = memory.take(None).await.err().unwrap();
+        let all = memory.take(None, None).await.unwrap();
+        let refused = memory.take(None, None).await.err().unwrap();
         assert_eq!((refused.code().as_str(), begun.elapsed()), ("SlowDown", ROOM_WITHIN));
         drop(all);
-        memory.take(None).await.unwrap();
+        memory.take(None, None).await.unwrap();
     }
 
     #[test]
@@ -188,6 +228,20 @@ mod tests {
         assert_eq!(small(&memory), MOST_TRANSFERS as usize / 4);
         let least = TransferMemory::of(256 << 10, 256 << 20, 3);
         assert!(least.now(1, None).is_some(), "one put has room in any case");
+    }
+
+    /// One of several keys does not take all room.
+    #[test]
+    fn several_keys_share_the_room() {
+        for (keys, most) in [(1, 12), (2, 8)] {
+            let memory = TransferMemory::of(4 << 20, 256 << 20, 3).shared_by(keys);
+            let of = |key| memory.take_for(Some(key), 1, None).now_or_never();
+            let rooms: Vec<Option<TransferRoom>> = (0..20).map(|_| of("one")).collect();
+            assert_eq!(rooms.iter().flatten().count(), most);
+            assert_eq!(of("other").is_some(), keys > 1);
+            drop(rooms);
+            assert!(of("one").is_some());
+        }
     }
 
     #[test]

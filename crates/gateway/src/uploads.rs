@@ -87,7 +87,7 @@ impl Store {
         let number = names::part_number(input.part_number)?;
         let upload = self.open_upload(&input.bucket, &input.key, &input.upload_id).await?;
         let expected = expected_body!(request);
-        let _room = self.memory.take(expected.length).await?;
+        let _room = self.memory.take(request.credentials.as_ref(), expected.length).await?;
         let put =
             async |source, options| Ok(upload.put_piece(number, source, options).await?.report);
         let (origin, notes) = (body_origin!(request), Notes::new());
