@@ -274,8 +274,8 @@ mod tests {
         for (text, flaw) in [
             ("", "it has no keys"),
             ("[[key]]\nid = 'a'\nsecret = 'short'", "has 5 characters; it must have at least 16"),
-            ("[[key]]\nid = 'a'", "line 1: missing key `secret`"),
-            ("[key]\nid = 'a'", "line 1: expected a list; each key is a table [[key]]"),
+            ("[[key]]\nid = 'a'", "missing key `secret`; each key is a table"),
+            ("[key]\nid = 'a'", "expected a list; each key is a table [[key]]"),
             ("[[key]]\nid='a'\nsecret='0123456789abcdef'\nbuckets=['Ab']", "opens \"Ab\""),
             ("[[key]]\nid = 'a/b'\nsecret = '0123456789abcdef'", "the id \"a/b\" must have"),
             ("[[key]]\nid = ''\nsecret = '0123456789abcdef'", "the id \"\" must have"),

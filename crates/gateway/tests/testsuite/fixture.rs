@@ -73,12 +73,14 @@ impl Fixture {
         Operator::new(service).unwrap().with_context(context)
     }
 
-    /// Sends a request without a signature, and returns the answer as text.
+    /// Sends a request without a signature, and returns the answer as text. The gateway may close
+    /// the connection before it has read everything.
     pub async fn bare(&self, request: &str) -> String {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
-        stream.write_all(request.as_bytes()).await.unwrap();
         let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).await.unwrap();
+        if stream.write_all(request.as_bytes()).await.is_ok() {
+            let _ = stream.read_to_end(&mut answer).await;
+        }
         String::from_utf8_lossy(&answer).into_owned()
     }
 }

@@ -380,14 +380,15 @@ fn between<'a>(answer: &'a str, tag: &str) -> &'a str {
 /// gateway keeps the rest of an older list.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_list_goes_on_only_from_its_own_first_page() {
-    for (version, next, tag) in
-        [("2", "continuation-token", "NextContinuationToken"), ("1", "marker", "NextMarker")]
-    {
+    for (version, next, tag) in [
+        ("list-type=2&", "continuation-token", "NextContinuationToken"),
+        ("", "marker", "NextMarker"),
+    ] {
         let mut open = open_to_all().await;
         let [one, other] = [open.address, serve(Arc::clone(&open.volume), Keys::open()).await];
         put_behind(&open, "photos/a").await;
         put_behind(&open, "photos/b").await;
-        let line = format!("GET /photos?list-type={version}&encoding-type=url");
+        let line = format!("GET /photos?{version}encoding-type=url");
         let first = |of: &str| format!("{of}&max-keys=1");
         let rest = |answer: &str| format!("{line}&{next}={}", between(answer, tag));
         let older = ask(&open, &first(&line), &[], "").await;
