@@ -85,7 +85,7 @@ def test_objects_come_back(volume, tmp_path):
     volume.put("b", b"small", notes=notes)
     assert volume.stat("b").notes == notes
     with pytest.raises(paritas.ParameterError, match="16384"):
-        volume.put("b", b"x", notes={"long": "x" * 16384})
+        volume.put("b", b"x", notes={"long": "x" * 32768})
     volume.remove("b")
     with pytest.raises(FileNotFoundError):
         volume.stat("b")

@@ -310,10 +310,10 @@ async fn notes_may_be_changed_any_number_of_times() {
 async fn too_many_notes_are_refused_at_once() {
     let disks = Disks::new(3);
     let volume = disks.volume("2+1").await;
-    let notes: Notes = [("tags".to_owned(), "x".repeat(22_000))].into();
+    let notes: Notes = [("tags".to_owned(), "x".repeat(44_000))].into();
     let refused = |error: paritas_volume::Error| {
         assert_eq!(error.kind(), ErrorKind::Parameters, "{error}");
-        for part in [OBJECT, "22004", "16384"] {
+        for part in [OBJECT, "44004", "32768"] {
             assert!(error.to_string().contains(part), "{error}");
         }
     };
