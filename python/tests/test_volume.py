@@ -84,7 +84,7 @@ def test_objects_come_back(volume, tmp_path):
     assert volume.put_file("b", tmp_path / "file", notes=notes).notes == notes == volume.stat("b").notes
     volume.put("b", b"small", notes=notes)
     assert volume.stat("b").notes == notes
-    with pytest.raises(paritas.ParameterError, match="16384"):
+    with pytest.raises(paritas.ParameterError, match="32768"):
         volume.put("b", b"x", notes={"long": "x" * 32768})
     volume.remove("b")
     with pytest.raises(FileNotFoundError):

@@ -73,7 +73,7 @@ impl PutOptions {
     /// Notes these names and texts about the object.
     ///
     /// # Errors
-    /// If they have more than 16 KiB together ([`ErrorKind::Parameters`]).
+    /// If they have more than 32 KiB together ([`ErrorKind::Parameters`]).
     pub fn noting(self, notes: &Notes) -> Result<Self> {
         let notes = check_notes(notes).map_err(Error::parameters)?;
         Ok(Self { notes: Some(Arc::new(move || notes.clone())), ..self })

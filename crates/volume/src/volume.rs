@@ -298,7 +298,7 @@ impl Volume {
     /// removes the object meanwhile, that counts.
     ///
     /// # Errors
-    /// If the notes have more than 16 KiB together ([`ErrorKind::Parameters`]), and as
+    /// If the notes have more than 32 KiB together ([`ErrorKind::Parameters`]), and as
     /// [`Volume::reencode`].
     pub async fn renote(
         &self,
