@@ -117,9 +117,9 @@ fn what_a_put_notes_is_told_to_clients() {
     assert!(refused.stderr.contains("NAME=TEXT"), "{refused}");
     let refused = put(&args!["--note", "a=1", "--note", "a=2"]).expect(exit::ARGUMENTS);
     assert!(refused.stderr.contains("--note a is given twice"), "{refused}");
-    let long = format!("long={}", "x".repeat(16_384));
+    let long = format!("long={}", "x".repeat(32_768));
     let refused = put(&args!["--note", long]).expect(exit::ARGUMENTS);
-    assert!(refused.stderr.contains("16388 bytes"), "{refused}");
+    assert!(refused.stderr.contains("32772 bytes"), "{refused}");
 }
 
 #[test]

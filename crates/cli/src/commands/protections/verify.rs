@@ -186,28 +186,17 @@ fn losses(report: &VerifyReport, state: ObjectStateWord) -> String {
 }
 
 /// Describes how much more may be lost, wherever it is. Each layer has its own parity, so the layer
-/// with the least parity left decides. That may be a small one with a few new files, so the largest
-/// layer is described as well.
+/// with the least parity left decides.
 fn room(report: &VerifyReport, blocks: u64) -> String {
     let coded = report.layers.iter().filter(|layer| layer.geometry.data > 0);
     let left = coded.clone().map(|layer| layer.left).min().unwrap_or(0);
-    let bytes_of = |layer: &LayerReport| layer.left.saturating_mul(layer.geometry.block);
-    let bytes = coded.clone().map(bytes_of).min();
+    let bytes = coded.map(|layer| layer.left.saturating_mul(layer.geometry.block)).min();
     let blocks = counted(blocks, "block");
-    let all = match bytes.filter(|&bytes| bytes > 0) {
-        None => return format!("no more of {blocks} may be lost"),
+    match bytes.filter(|&bytes| bytes > 0) {
+        None => format!("no more of {blocks} may be lost"),
         Some(bytes) => format!(
             "any {left} more of {blocks} may be lost, about {}, wherever they are",
             output::bytes(bytes)
-        ),
-    };
-    let largest = coded.max_by_key(|layer| layer.geometry.length);
-    match largest.filter(|layer| layer.left > left) {
-        None => all,
-        Some(layer) => format!(
-            "{all}; in its largest layer any {}, about {}",
-            layer.left,
-            output::bytes(bytes_of(layer))
         ),
     }
 }

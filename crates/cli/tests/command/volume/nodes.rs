@@ -312,11 +312,11 @@ fn a_full_volume_can_be_emptied() {
         init.extend(args!["--node", disk]);
     }
     run(init).expect(exit::DONE);
-    let put = |number: usize| run(args!["volume", "put", &file, &source, number.to_string()]);
+    let put = |number: usize| run(args!["volume", "put", &file, &source, format!("all/{number}")]);
     let full = (0..100).find(|&number| put(number).code != exit::DONE).unwrap();
     let refused = put(full).expect(exit::IO);
     assert!(full > 10 && refused.stderr.contains("kept for marks"), "{full}: {refused}");
-    run(args!["volume", "rm", &file, "--recursive", ""]).expect(exit::DONE);
+    run(args!["volume", "rm", &file, "--recursive", "all/"]).expect(exit::DONE);
     let names = run(args!["volume", "ls", &file]).expect(exit::DONE);
     assert_eq!(names.text(), "");
     put(0).expect(exit::DONE);
