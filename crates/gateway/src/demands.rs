@@ -133,12 +133,27 @@ const LONGEST_PRESIGNED: u64 = 7 * 24 * 3600;
 /// Access lists that ask for nothing that is not so already.
 const OWN_ACCESS: [&str; 3] = ["private", "bucket-owner-read", "bucket-owner-full-control"];
 
+/// Prepares the headers of a request for the adapter, which would misread some.
+///
+/// # Errors
+/// If the request cannot be read as it is meant.
+pub fn made_readable(
+    method: &Method,
+    query: Option<&str>,
+    headers: &mut HeaderMap,
+) -> S3Result<()> {
+    pass_over_unreadable(query, headers);
+    let refused = refused_form(method, headers).or_else(|| refused_signature(headers));
+    refused.map_or(Ok(()), Err)?;
+    carry_over(query, headers)
+}
+
 /// Carries over to the headers what a query says in the place of headers, as presigned addresses
 /// do: metadata, the source of a copy, an access list. Every signature covers the whole query.
 ///
 /// # Errors
 /// If a value cannot stand in a header.
-pub fn carry_over(query: Option<&str>, headers: &mut HeaderMap) -> S3Result<()> {
+fn carry_over(query: Option<&str>, headers: &mut HeaderMap) -> S3Result<()> {
     for (name, value) in url::form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
         let name = name.to_ascii_lowercase();
         let is_of_body = OF_BODY.contains(&&*name)
@@ -209,14 +224,15 @@ fn expect_offered_queries(
     if text("list-type").is_some_and(|version| version != "2") {
         return Err(s3_error!(InvalidArgument, "the list-type is 2, or is left out"));
     }
-    if subject != Subject::Object && text("versionId").is_some() {
-        return Err(s3_error!(InvalidArgument, "a bucket has no versionId"));
-    }
-    if text("versionId").is_some_and(|version| version.is_empty()) {
-        return Err(s3_error!(InvalidArgument, "the versionId is empty"));
-    }
-    if text("versionId").is_some_and(|version| version != "null") {
-        return Err(s3_error!(NoSuchVersion, "objects have no versions here"));
+    match (subject, text("versionId").map(String::as_str)) {
+        (_, None) | (Subject::Object, Some("null")) => {}
+        (Subject::Object, Some("")) => {
+            return Err(s3_error!(InvalidArgument, "the versionId is empty"));
+        }
+        (Subject::Object, _) => {
+            return Err(s3_error!(NoSuchVersion, "objects have no versions here"));
+        }
+        _ => return Err(s3_error!(InvalidArgument, "a bucket has no versionId")),
     }
     if text("encoding-type").is_some_and(|kind| !kind.is_empty() && kind != "url") {
         return Err(s3_error!(InvalidArgument, "the encoding-type is url"));
@@ -228,9 +244,8 @@ fn expect_offered_queries(
             "X-Amz-Expires is at most {LONGEST_PRESIGNED} seconds"
         ));
     }
-    let is_part = text("partNumber").is_some() && text("uploadId").is_some();
-    let is_any = text("partNumber").is_some() || text("uploadId").is_some();
-    match method == Method::PUT && is_any && !is_part {
+    let is_half = text("partNumber").is_some() != text("uploadId").is_some();
+    match method == Method::PUT && is_half {
         true => Err(s3_error!(InvalidArgument, "a part has both a partNumber and an uploadId")),
         false => Ok(()),
     }
@@ -342,7 +357,7 @@ fn expect_offered_body(method: &Method, headers: &HeaderMap) -> S3Result<()> {
 
 /// Removes headers that S3 passes over if it cannot read them, and the adapter refuses: ranges, and
 /// times in conditions. Signed headers have to stay.
-pub fn pass_over_unreadable(query: Option<&str>, headers: &mut HeaderMap) {
+fn pass_over_unreadable(query: Option<&str>, headers: &mut HeaderMap) {
     let query: Vec<(String, String)> =
         url::form_urlencoded::parse(query.unwrap_or_default().as_bytes()).into_owned().collect();
     let signed = signed_names(&query, headers).unwrap_or_default();
@@ -363,7 +378,7 @@ pub fn pass_over_unreadable(query: Option<&str>, headers: &mut HeaderMap) {
 /// Refuses the forms of browsers. The adapter reads a form with its file into memory before it asks
 /// whose it is, and does not show what the fields ask for. An object that is put may be of that
 /// kind.
-pub fn refused_form(method: &Method, headers: &HeaderMap) -> Option<S3Error> {
+fn refused_form(method: &Method, headers: &HeaderMap) -> Option<S3Error> {
     const KIND: &[u8] = b"multipart/form-data";
     let kind = headers.get(CONTENT_TYPE)?.as_bytes().trim_ascii_start().get(..KIND.len())?;
     let is_form = method == Method::POST && kind.eq_ignore_ascii_case(KIND);
@@ -372,7 +387,7 @@ pub fn refused_form(method: &Method, headers: &HeaderMap) -> Option<S3Error> {
 
 /// Refuses a signature that cannot be read. The adapter would take the request for one that is not
 /// signed, and its body for one that is not framed.
-pub fn refused_signature(headers: &HeaderMap) -> Option<S3Error> {
+fn refused_signature(headers: &HeaderMap) -> Option<S3Error> {
     let mut signatures = headers.get_all(AUTHORIZATION).into_iter();
     let is_readable = signatures.next().is_none_or(|one| one.to_str().is_ok());
     let is_one = signatures.next().is_none();

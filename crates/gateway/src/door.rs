@@ -33,9 +33,7 @@ use tracing::Instrument;
 
 use crate::arrival::{BodyArrival, arriving};
 use crate::delayed;
-use crate::demands::{
-    carry_over, is_forwarded, pass_over_unreadable, refused_form, refused_signature,
-};
+use crate::demands::{is_forwarded, made_readable};
 use crate::document::numbered;
 use crate::errors::explained;
 use crate::findings::UpkeepFindings;
@@ -43,7 +41,7 @@ use crate::held::held;
 use crate::host::Domain;
 use crate::keys::{Admission, Keys};
 use crate::metrics::Metrics;
-use crate::pages::{self, StatusPages};
+use crate::pages::StatusPages;
 use crate::patience::{Activity, AnswerBody, NotedStream, PATIENCE};
 use crate::room::TransferMemory;
 use crate::store::Store;
@@ -463,22 +461,15 @@ impl Visit {
         let (path, version) = (request.uri().path().to_owned(), request.version());
         let id = request_id();
         let query = request.uri().query().map(str::to_owned);
-        pass_over_unreadable(query.as_deref(), request.headers_mut());
         let is_local = peer.ip().to_canonical().is_loopback() && !is_forwarded(request.headers());
-        let carried = carry_over(query.as_deref(), request.headers_mut());
-        let refused = refused_form(&method, request.headers())
-            .or_else(|| refused_signature(request.headers()))
-            .or(carried.err());
+        let refused = made_readable(&method, query.as_deref(), request.headers_mut()).err();
         request.extensions_mut().insert(door.scheme.clone());
         let is_page = path.starts_with("/-/") && door.bucket_of_host(&request).is_none();
         let has_no_body = request.body().is_end_stream();
         let waits_in_vain = has_no_body && request.headers().contains_key(EXPECT);
         let (request, arrival) = arriving(request, gateway.patience);
         let answered = match refused {
-            _ if is_page && ![Method::GET, Method::HEAD].contains(&method) => {
-                Ok(pages::refused_method())
-            }
-            _ if is_page => Ok(door.pages.answer(&path, is_local).await),
+            _ if is_page => Ok(door.pages.answer(&method, &path, is_local).await),
             Some(refused) => {
                 refused.to_http_response().map_err(|error| HttpError::new(error.into()))
             }

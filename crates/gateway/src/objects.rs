@@ -139,8 +139,7 @@ impl Store {
             (input.if_modified_since, input.if_unmodified_since),
         );
         let found = self.object(&input.bucket, &input.key).await?;
-        let is_current = is_current(headers.get(IF_RANGE), &ObjectFacts::of(&found));
-        let range = input.range.filter(|_| is_current);
+        let range = current_range(input.range, headers, &found);
         let (facts, range, bytes) = wanted(&found, &on, range, input.part_number)?;
         let mut output = dto::GetObjectOutput {
             accept_ranges: Some("bytes".to_owned()),
@@ -207,8 +206,7 @@ impl Store {
             (input.if_modified_since, input.if_unmodified_since),
         );
         let found = self.object(&input.bucket, &input.key).await?;
-        let is_current = is_current(request.headers.get(IF_RANGE), &ObjectFacts::of(&found));
-        let range = input.range.filter(|_| is_current);
+        let range = current_range(input.range, &request.headers, &found);
         let (facts, range, bytes) = wanted(&found, &on, range, input.part_number)?;
         let mut output = dto::HeadObjectOutput {
             accept_ranges: Some("bytes".to_owned()),
@@ -513,6 +511,15 @@ fn unsatisfiable(length: u64) -> S3Error {
     let range = HeaderValue::from_str(&format!("bytes */{length}"));
     error.set_headers(range.map(|range| (CONTENT_RANGE, range)).into_iter().collect());
     error
+}
+
+/// Returns the range that is asked for, unless it is one of an object that is no longer there.
+fn current_range(
+    range: Option<dto::Range>,
+    headers: &HeaderMap,
+    found: &FoundObject,
+) -> Option<dto::Range> {
+    range.filter(|_| is_current(headers.get(IF_RANGE), &ObjectFacts::of(found)))
 }
 
 /// Whether the object is still the one that a reader has a part of already: `If-Range`, if there is

@@ -5,7 +5,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use http::{HeaderValue, Response, StatusCode, header};
+use http::{HeaderValue, Method, Response, StatusCode, header};
 use paritas_store::shown::counted;
 use paritas_volume::{NodeStatus, ScrubStatus, Volume, VolumeStatus};
 use s3s::Body;
@@ -52,7 +52,10 @@ impl StatusPages {
     }
 
     /// Answers a request for a page. `is_local` says whether it comes from this machine.
-    pub async fn answer(&self, path: &str, is_local: bool) -> Response<Body> {
+    pub async fn answer(&self, method: &Method, path: &str, is_local: bool) -> Response<Body> {
+        if ![Method::GET, Method::HEAD].contains(method) {
+            return refused_method();
+        }
         match path {
             "/-/health" => self.health().await,
             _ if !self.is_public && !is_local => {
@@ -178,7 +181,7 @@ impl VolumeLook {
 }
 
 /// Returns the answer to a request that would change a page.
-pub fn refused_method() -> Response<Body> {
+fn refused_method() -> Response<Body> {
     let text = "pages are only read\n".to_owned();
     let mut answer = page(StatusCode::METHOD_NOT_ALLOWED, "text/plain; charset=utf-8", text);
     answer.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));

@@ -27,8 +27,8 @@ const USUAL: u64 = 4 << 30;
 const MOST_TRANSFERS: u32 = 256;
 /// A transfer is large if it takes more than this part of the memory.
 const LARGE: u32 = 64;
-/// How long a transfer waits for room. Clients wait a minute for an answer, and try again if they are
-/// told so.
+/// How long a transfer waits for room. Clients wait a minute for an answer, and try again if they
+/// are told so.
 const ROOM_WITHIN: Duration = Duration::from_secs(30);
 /// Memory that a transfer takes beside the bytes of its object.
 const OVERHEAD: u64 = 256 << 10;

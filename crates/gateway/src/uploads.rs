@@ -173,23 +173,20 @@ impl Store {
             if_none_match: input.if_none_match,
             ..Conditions::default()
         };
-        let (bucket, key, id) = (&input.bucket, &input.key, &input.upload_id);
+        let (place, id) = ((input.bucket.clone(), input.key.clone()), &input.upload_id);
         let complete = || async {
-            let upload = self.upload(bucket, key, id).await?;
+            let upload = self.upload(&place.0, &place.1, id).await?;
             // A client that did not get the answer asks again.
             if upload.is_done() {
-                return self.stored_whole(id, &(bucket.clone(), key.clone()), &wanted).await;
+                return self.stored_whole(id, &place, &wanted).await;
             }
             let joined = self.join_pieces(upload, &wanted, &on, &stated).await;
-            // If it failed, perhaps another request has completed the upload meanwhile. The object
-            // is there a moment before the upload is marked.
-            if joined.is_err()
-                && let Ok(stored) =
-                    self.stored_whole(id, &(bucket.clone(), key.clone()), &wanted).await
-            {
-                return Ok(stored);
+            match joined {
+                Ok(stored) => Ok(stored),
+                // Perhaps another request has completed the upload meanwhile. The object is there a
+                // moment before the upload is marked.
+                Err(error) => self.stored_whole(id, &place, &wanted).await.map_err(|_| error),
             }
-            joined
         };
         let (etag, checksum) = unless_overtaken(complete).await?;
         let mut output = CompleteMultipartUploadOutput {

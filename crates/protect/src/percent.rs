@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// Reads a percentage from 0 to `most`, such as `10%` or `2.5`. Returns it in millionths, or `None`
-/// if the text is something else. A number below 1 has the sign, because `0.25` could mean a quarter.
+/// if the text is something else. A number below 1 has the sign: `0.25` could mean a quarter.
 pub(crate) fn parse(text: &str, most: f64) -> Option<u32> {
     let number = text.strip_suffix('%');
     let percent: f64 = number.unwrap_or(text).trim().parse().ok()?;

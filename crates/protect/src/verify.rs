@@ -466,7 +466,40 @@ impl Examination<'_> {
         times: &ChangeTimes<'_>,
         states: &mut BTreeMap<usize, FileState>,
     ) -> BTreeSet<usize> {
-        let changed = |number: usize| tree.of(number).and_then(|found| found.changed);
+        let suspects = self.suspects(tree, times, states);
+        let files = suspects.iter().map(|(_, (size, _), path)| (*size, path.clone())).collect();
+        let read = scan::contents(files, self.threads).into_iter();
+        let read: HashMap<PathBuf, FileContent> = read.map(|(now, path)| (path, now)).collect();
+        let mut others = BTreeSet::new();
+        for (number, then, path) in suspects {
+            let (entry, found) = (&self.protection.entries[number], tree.of(number));
+            let has_time = found.is_some_and(|found| found.modified == entry.modified);
+            let is_written = || times.was_touched(entry, found.and_then(|found| found.changed));
+            let state = match read.get(&path) {
+                Some(now) if *now == then && has_time => continue,
+                Some(now) if *now == then => FileState::Touched,
+                Some(_) if !has_time || is_written() => FileState::Changed(Vec::new()),
+                Some(_) => FileState::Damaged(Vec::new()),
+                None => match refusal(&path) {
+                    Some(why) => FileState::Unreadable(why.to_string()),
+                    None => continue,
+                },
+            };
+            let is_other = matches!(state, FileState::Changed(_) | FileState::Damaged(_));
+            others.extend(is_other.then_some(number));
+            states.insert(number, state);
+        }
+        others
+    }
+
+    /// Returns the files that a quick verification reads: their numbers, what they should have, and
+    /// their paths.
+    fn suspects(
+        &self,
+        tree: &Tree,
+        times: &ChangeTimes<'_>,
+        states: &BTreeMap<usize, FileState>,
+    ) -> Vec<(usize, FileContent, PathBuf)> {
         let entries = self.protection.entries.iter().enumerate();
         let suspects = entries.filter_map(|(number, entry)| {
             let EntryKind::File { size, digest, .. } = entry.kind else { return None };
@@ -476,33 +509,7 @@ impl Examination<'_> {
             let is_suspect = !has_time || is_whole && times.is_new(entry, found.changed);
             is_suspect.then(|| (number, (size, digest), self.protection.path_of(entry)))
         });
-        let suspects: Vec<(usize, FileContent, PathBuf)> = suspects.collect();
-        let files = suspects.iter().map(|(_, (size, _), path)| (*size, path.clone())).collect();
-        let read = scan::contents(files, self.threads).into_iter();
-        let read: HashMap<PathBuf, FileContent> = read.map(|(now, path)| (path, now)).collect();
-        let mut others = BTreeSet::new();
-        for (number, then, path) in suspects {
-            let entry = &self.protection.entries[number];
-            let has_time = tree.of(number).is_some_and(|found| found.modified == entry.modified);
-            let state = match read.get(&path) {
-                Some(now) if *now == then && has_time => continue,
-                Some(now) if *now == then => {
-                    states.insert(number, FileState::Touched);
-                    continue;
-                }
-                Some(_) if !has_time || times.was_touched(entry, changed(number)) => {
-                    FileState::Changed(Vec::new())
-                }
-                Some(_) => FileState::Damaged(Vec::new()),
-                None => match refusal(&path) {
-                    Some(why) => FileState::Unreadable(why.to_string()),
-                    None => continue,
-                },
-            };
-            others.extend(read.contains_key(&path).then_some(number));
-            states.insert(number, state);
-        }
-        others
+        suspects.collect()
     }
 }
 

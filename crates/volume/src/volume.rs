@@ -539,8 +539,8 @@ impl Volume {
     }
 
     /// Gives up the uploads whose objects were replaced or removed, or at which nothing happened
-    /// for a week. Returns the number of those whose pieces were removed. [`Self::collect`] includes
-    /// this.
+    /// for a week. Returns the number of those whose pieces were removed. [`Self::collect`] does
+    /// this, too.
     ///
     /// # Errors
     /// As [`Volume::list`], [`Volume::find`] and [`Volume::remove`].

@@ -218,18 +218,10 @@ fn answer(error: &clap::Error, arguments: &[OsString]) -> Option<StyledStr> {
             let (_, here) = words.iter().find(|(there, _)| *there == word)?;
             Some(format!("what other tools call `{word}` is `paritas {inner}{here}`").into())
         }
-        // par2 takes -r10 for ten per cent.
-        ErrorKind::UnknownArgument
-            if is_command(arguments, &["protect"])
-                && text(error, ContextKind::InvalidArg)
-                    .is_some_and(|it| RECURSIVE.contains(&it)) =>
+        ErrorKind::UnknownArgument | ErrorKind::ArgumentConflict
+            if is_command(arguments, &["protect"]) =>
         {
-            Some(match percent_of_par2(arguments) {
-                Some(percent) => {
-                    format!("what par2 calls `-r{percent}` is `--redundancy {percent}%`").into()
-                }
-                None => "`protect` takes folders with all that is in them".into(),
-            })
+            answer_about_protect(error, arguments).or_else(|| answer_about_value(error))
         }
         // clap names only the first of the two ways.
         ErrorKind::MissingRequiredArgument => {
@@ -237,24 +229,10 @@ fn answer(error: &clap::Error, arguments: &[OsString]) -> Option<StyledStr> {
             let missing = error.get(ContextKind::InvalidArg)?.to_string();
             (!missing.contains("<VOLUME>")).then(|| (*flag).into())
         }
-        // clap would put the word after `--`, where it is no value of an option.
         ErrorKind::UnknownArgument
             if error.get(ContextKind::Suggested).is_some_and(is_after_dashes) =>
         {
-            let word = text(error, ContextKind::InvalidArg)?;
-            let tip =
-                format!("a value is written --OPTION={word}, and a file of this name ./{word}");
-            (!word.starts_with("--")).then(|| tip.into())
-        }
-        // Settings that only a new protection takes.
-        ErrorKind::ArgumentConflict if is_command(arguments, &["protect"]) => {
-            let pair = [ContextKind::InvalidArg, ContextKind::PriorArg];
-            let names = pair.map(|kind| error.get(kind).map_or(String::new(), ToString::to_string));
-            names.iter().any(|name| name == "--update").then(|| {
-                "an update keeps the settings; --force, with the new ones and without --update, \
-                 makes all parity anew"
-                    .into()
-            })
+            answer_about_value(error)
         }
         // A folder that follows the volume file is meant as a node.
         ErrorKind::UnknownArgument if is_command(arguments, &["volume", "init"]) => {
@@ -264,6 +242,33 @@ fn answer(error: &clap::Error, arguments: &[OsString]) -> Option<StyledStr> {
         }
         _ => None,
     }
+}
+
+/// Returns a hint for a flag that `protect` does not take, or not with `--update`.
+fn answer_about_protect(error: &clap::Error, arguments: &[OsString]) -> Option<StyledStr> {
+    let names = [ContextKind::InvalidArg, ContextKind::PriorArg];
+    let names = names.map(|kind| error.get(kind).map_or(String::new(), ToString::to_string));
+    if names.iter().any(|name| name == "--update") {
+        let settings = "an update keeps the settings; --force, with the new ones and without \
+                        --update, makes all parity anew";
+        return Some(settings.into());
+    }
+    let is_recursive = RECURSIVE.contains(&text(error, ContextKind::InvalidArg)?);
+    is_recursive.then(|| match percent_of_par2(arguments) {
+        // par2 takes -r10 for ten per cent.
+        Some(percent) => {
+            format!("what par2 calls `-r{percent}` is `--redundancy {percent}%`").into()
+        }
+        None => "`protect` takes folders with all that is in them".into(),
+    })
+}
+
+/// Returns a hint for a word that clap would put after `--`, where it is no value of an option.
+fn answer_about_value(error: &clap::Error) -> Option<StyledStr> {
+    error.get(ContextKind::Suggested).filter(|tip| is_after_dashes(tip))?;
+    let word = text(error, ContextKind::InvalidArg)?;
+    let tip = format!("a value is written --OPTION={word}, and a file of this name ./{word}");
+    (!word.starts_with("--")).then(|| tip.into())
 }
 
 /// Returns the percentage after `-r`, if there is one.

@@ -259,9 +259,9 @@ pub struct Repair {
     /// The folder for restored files, or for repaired shards.
     ///
     /// Without it, damaged files are replaced in place, and missing shards go to the given folder
-    /// with the fewest shards, which may be empty. With it, all protected files that are not as they
-    /// were are written to DIR: also those that were changed or moved. Not with --recursive: give
-    /// DIR as one more PATH instead.
+    /// with the fewest shards, which may be empty. With it, all protected files that are not as
+    /// they were are written to DIR: also those that were changed or moved. Not with --recursive:
+    /// give DIR as one more PATH instead.
     #[arg(long, value_name = "DIR")]
     pub to: Option<PathBuf>,
     /// Read only the blocks that a missing shard is computed from.

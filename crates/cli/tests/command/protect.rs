@@ -1,5 +1,6 @@
 //! Protection by the command: what people type, what they read, exit codes, and JSON. Files that
-//! may not be read or written are in `permissions`.
+//! may not be read or written are in `permissions`. This file is long because it has one walk for
+//! each verb, and what they refuse.
 
 mod excludes;
 mod losses;

@@ -293,9 +293,9 @@ fn allowed(mode: u32, owner: Option<Owner>, file: &Metadata) -> u32 {
     }
 }
 
-/// Gives a new file or folder to `owner`, that of the folder in which it is made. Does nothing unless
-/// this process may give files to anybody: otherwise those who own the folder could not use what
-/// root has made there.
+/// Gives a new file or folder to `owner`, that of the folder in which it is made: otherwise those
+/// who own the folder could not use what root has made there. Does nothing unless this process may
+/// give files to anybody.
 pub fn hand_over(new: &File, owner: Owner) {
     if system::may_give_files_away() && system::user() != Some(owner.user) {
         // On some network file systems root may not do it either.

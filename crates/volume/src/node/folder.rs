@@ -10,6 +10,8 @@
 //! that keeps other processes of this machine away. From then on the node no longer claims the
 //! ability to create files exclusively.
 //!
+//! This file is long because it has everything that a disk may do to a node, with its tests.
+//!
 //! If the root is missing, every call fails with an error other than "file not found", because a
 //! disk that is not mounted has not lost its files.
 
@@ -488,7 +490,7 @@ impl FolderInner {
         }
     }
 
-    /// Makes an empty file in the folder of unfinished files. It belongs to the owner of that folder.
+    /// Makes an empty file in the folder of unfinished files, for the owner of that folder.
     fn stage(&self) -> Result<NamedTempFile> {
         let (folder, found) = self.staging()?;
         let make = || match new_file(&folder) {

@@ -19,8 +19,8 @@ use crate::config::{Config, NodeEntry};
 /// variable.
 ///
 /// # Errors
-/// If the credentials cannot be used ([`ErrorKind::Refused`]), or if the URI cannot. The error names
-/// the node and shows no secret.
+/// If the credentials cannot be used ([`ErrorKind::Refused`]), or if the URI cannot. The error
+/// names the node and shows no secret.
 pub fn open(
     entry: &NodeEntry,
     config: &Config,
