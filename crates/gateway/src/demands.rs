@@ -214,7 +214,7 @@ fn expect_offered_queries(
     subject: Subject,
     query: &[(String, String)],
 ) -> S3Result<()> {
-    let text = |name: &str| query.iter().find(|(one, _)| one == name).map(|(_, text)| text);
+    let text = |name: &str| query.iter().find(|(one, _)| one == name).map(|(_, text)| &**text);
     for (name, [for_buckets, for_objects]) in SUBRESOURCES {
         let methods = if subject == Subject::Object { for_objects } else { for_buckets };
         if text(name).is_some() && !methods.contains(&method.as_str()) {
@@ -224,15 +224,12 @@ fn expect_offered_queries(
     if text("list-type").is_some_and(|version| version != "2") {
         return Err(s3_error!(InvalidArgument, "the list-type is 2, or is left out"));
     }
-    match (subject, text("versionId").map(String::as_str)) {
+    match (subject, text("versionId")) {
         (_, None) | (Subject::Object, Some("null")) => {}
-        (Subject::Object, Some("")) => {
-            return Err(s3_error!(InvalidArgument, "the versionId is empty"));
-        }
-        (Subject::Object, _) => {
+        (Subject::Object, Some(version)) if !version.is_empty() => {
             return Err(s3_error!(NoSuchVersion, "objects have no versions here"));
         }
-        _ => return Err(s3_error!(InvalidArgument, "a bucket has no versionId")),
+        _ => return Err(s3_error!(InvalidArgument, "there is no such versionId here")),
     }
     if text("encoding-type").is_some_and(|kind| !kind.is_empty() && kind != "url") {
         return Err(s3_error!(InvalidArgument, "the encoding-type is url"));

@@ -45,6 +45,30 @@ impl Next {
             FileState::Touched => None,
         }
     }
+
+    /// Returns what to do, with the commands to type. `update` says when an update may be made.
+    fn advice(
+        self,
+        protection: &Protection,
+        layers: &[LayerReport],
+        update: &impl Fn(String) -> Option<String>,
+    ) -> Vec<String> {
+        let command = |verb| command(verb, protection);
+        match self {
+            Self::Read => vec![for_unreadable(protection, "verify")],
+            Self::Repair => {
+                vec![format!("{} restores what is damaged or missing", command("repair"))]
+            }
+            Self::Choose => {
+                let [accept, restore] = for_changed(protection, layers);
+                update(accept).into_iter().chain([restore]).collect()
+            }
+            Self::Place => vec![format!(
+                "{} moves back what was moved; an update protects it where it is",
+                command("repair --move-back")
+            )],
+        }
+    }
 }
 
 /// Returns what can be done about files that cannot be read, before a command is run again.
@@ -109,8 +133,7 @@ pub fn counts(report: &VerifyReport) -> Option<String> {
 }
 
 /// Returns what to do next, in a safe order: unreadable files come first, and new parity is made
-/// last. No update is advised while anything is lost, because it would count as deleted, and its
-/// parity would go. A quick verification does not know how much of a changed file is lost.
+/// last. A quick verification does not know how much of a changed file is lost.
 pub fn next_steps(
     protection: &Protection,
     report: &VerifyReport,
@@ -123,44 +146,14 @@ pub fn next_steps(
     let unread = report.parity.iter().any(|finding| finding.unreadable);
     next.extend(unread.then_some(Next::Read));
     next.extend(report.parity.iter().any(|finding| !finding.unreadable).then_some(Next::Repair));
-    // An update gives up what is damaged or missing.
-    let is_first = next.contains(&Next::Repair);
-    let at_its_time = |update: String| match (is_first, state) {
-        (false, _) => Some(update),
-        (true, ObjectStateWord::Lost) => None,
-        (true, _) => Some(format!("after that, {update}")),
-    };
+    let is_damaged = next.contains(&Next::Repair);
+    let update = |step| at_its_time(step, state, is_damaged);
     let mut steps = Vec::new();
     if state == ObjectStateWord::Lost {
         next.remove(&Next::Repair);
-        steps.push(beyond_repair(protection));
-        let repair = command("repair", protection);
-        let now = format!("{repair} restores now what does not need the lost blocks");
-        steps.extend(report.restores.then_some(now));
-        let anew = format!(
-            "if there are no more parity files, {} protects all files as they are",
-            command("protect --update", protection)
-        );
-        steps.extend((report.unreadable_layers > 0 && !is_first).then_some(anew));
+        steps.extend(if_lost(protection, report, is_damaged));
     }
-    for next in next {
-        match next {
-            Next::Choose => {
-                let [update, restore] = for_changed(protection, read);
-                steps.extend(at_its_time(update));
-                steps.push(restore);
-            }
-            Next::Repair => steps.push(format!(
-                "{} restores what is damaged or missing",
-                command("repair", protection)
-            )),
-            Next::Place => steps.push(format!(
-                "{} moves back what was moved; an update protects it where it is",
-                command("repair --move-back", protection)
-            )),
-            Next::Read => steps.push(for_unreadable(protection, "verify")),
-        }
-    }
+    steps.extend(next.into_iter().flat_map(|next| next.advice(protection, read, &update)));
     if state == ObjectStateWord::Intact && is_parity_used_up(report) {
         steps.push(format!(
             "{} makes all parity anew, because no more blocks may be lost",
@@ -168,11 +161,36 @@ pub fn next_steps(
         ));
     }
     if !report.new.is_empty() {
-        let update = format!("{} protects new files", command("protect --update", protection));
-        steps.extend(at_its_time(update));
+        let new = format!("{} protects new files", command("protect --update", protection));
+        steps.extend(update(new));
     }
     if !report.replaced.is_empty() && state == ObjectStateWord::Intact {
         steps.push(for_copies(protection));
+    }
+    steps
+}
+
+/// Returns when to update, if at all: an update counts as deleted what is damaged or missing, and
+/// gives up its parity.
+fn at_its_time(update: String, state: ObjectStateWord, is_damaged: bool) -> Option<String> {
+    match (is_damaged, state) {
+        (false, _) => Some(update),
+        (true, ObjectStateWord::Lost) => None,
+        (true, _) => Some(format!("after that, {update}")),
+    }
+}
+
+/// Returns what to do about a protection that is beyond repair.
+fn if_lost(protection: &Protection, report: &VerifyReport, is_damaged: bool) -> Vec<String> {
+    let mut steps = vec![beyond_repair(protection)];
+    if report.restores {
+        let repair = command("repair", protection);
+        steps.push(format!("{repair} restores now what does not need the lost blocks"));
+    }
+    if report.unreadable_layers > 0 && !is_damaged {
+        let update = command("protect --update", protection);
+        let all = "protects all files as they are";
+        steps.push(format!("if there are no more parity files, {update} {all}"));
     }
     steps
 }
