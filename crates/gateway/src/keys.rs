@@ -136,7 +136,7 @@ impl Keys {
     }
 
     /// Returns the number of keys.
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.keys.len()
     }
 
