@@ -158,8 +158,8 @@ pub fn unknown_of(inventory: &Inventory, wanted: Option<&OsStr>) -> Vec<String> 
 }
 
 /// What to do about an object if too few of its shards were found.
-pub const FIND_MORE: &str = "find more of its shards, and name all folders that have some, not single files: their \
-     shards count together";
+pub const FIND_MORE: &str =
+    "find more of its shards, and name all folders that have some, instead of single files";
 
 /// Reports an object of which no shard can be read.
 pub fn report_wreck(label: &str, wreck: &Wreck, output: &Output) {
