@@ -196,7 +196,7 @@ pub fn expect_offered(
     let Some(signed) = signed_names(&query, headers) else { return Ok(()) };
     let is_in_query = |name: &str| query.iter().any(|(one, _)| one.eq_ignore_ascii_case(name));
     let is_signed = |name: &str| signed.split(';').any(|one| one == name) || is_in_query(name);
-    if !is_signed("host") {
+    if !signed.split(';').any(|one| one == "host") {
         return Err(s3_error!(AccessDenied, "the signature does not cover the host"));
     }
     let names = headers.keys().map(HeaderName::as_str);
@@ -297,7 +297,7 @@ fn expect_offered_headers(headers: &HeaderMap) -> S3Result<()> {
     }
 }
 
-/// Refuses a header that has none of these words.
+/// Refuses a header whose value is not one of `words`.
 fn expect_known(headers: &HeaderMap, name: &str, words: &[&str]) -> S3Result<()> {
     let Some(given) = headers.get(name).map(HeaderValue::as_bytes) else { return Ok(()) };
     match words.iter().any(|word| word.as_bytes().eq_ignore_ascii_case(given)) {
@@ -388,7 +388,8 @@ fn refused_signature(headers: &HeaderMap) -> Option<S3Error> {
     let mut signatures = headers.get_all(AUTHORIZATION).into_iter();
     let is_readable = signatures.next().is_none_or(|one| one.to_str().is_ok());
     let is_one = signatures.next().is_none();
-    (!is_one || !is_readable).then(|| s3_error!(InvalidArgument, "Authorization is one text"))
+    (!is_one || !is_readable)
+        .then(|| s3_error!(InvalidArgument, "a request has one Authorization header, in ASCII"))
 }
 
 /// Whether a proxy says that a request comes from elsewhere.

@@ -59,16 +59,17 @@ const HTTP2: &[u8] = b"h2";
 /// The most headers of a request.
 const MOST_HEADERS: usize = 128;
 /// The most bytes of the headers of a request, which are kept before anybody knows whose it is. S3
-/// takes 8 KiB.
-const MOST_HEADER_BYTES: usize = 64 << 10;
+/// takes 8 KiB. Bodies are read in pieces of at most as many bytes.
+const MOST_HEADER_BYTES: usize = 128 << 10;
 
 /// What a gateway answers, and how much it takes on at a time.
 #[derive(Debug, Clone)]
 pub struct DoorOptions {
     /// Largest number of connections. Further ones wait.
     pub connections: NonZeroUsize,
-    /// Bytes of memory for all objects that are being sent and received. Further ones wait. If it
-    /// is `None`, 4 GiB, or a quarter of what the process may use if that is less.
+    /// Bytes of memory for all objects that are being sent and received, and for documents. Further
+    /// ones wait for half a minute at most. If it is `None`, 4 GiB, or a quarter of what the
+    /// process may use if that is less.
     pub memory: Option<u64>,
     /// Whether the pages about the volume are answered to other machines, too.
     pub has_public_pages: bool,
@@ -443,6 +444,7 @@ impl Visit {
         let mut builder = http2::Builder::new(TokioExecutor::new());
         builder.timer(TokioTimer::new()).keep_alive_interval(SILENCE);
         builder.keep_alive_timeout(HANDSHAKE).max_concurrent_streams(SIDE_BY_SIDE as u32);
+        builder.max_header_list_size(MOST_HEADER_BYTES as u32);
         let visit = self.clone();
         let answer = service_fn(move |request| visit.clone().answer(request));
         let stream = NotedStream::new(stream, Arc::clone(&self.activity));

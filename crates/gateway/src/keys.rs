@@ -85,7 +85,7 @@ impl KeyEntry {
         if let Some(none) = buckets.find(|bucket| !check_bucket_name(bucket)) {
             return Some(format!(
                 "the key {id:?} opens {none:?}, which no bucket can be called: names have 3 to 63 \
-                 small letters, digits, dots and hyphens"
+                 small letters, digits, dots and hyphens, and are no addresses"
             ));
         }
         let is_none = self.buckets.as_ref().is_some_and(Vec::is_empty);

@@ -94,7 +94,7 @@ impl TransferMemory {
     /// As for [`Self::new`].
     pub fn renewed(&self, bytes: Option<u64>, volume: &Volume) -> Result<Self> {
         let next = Self::new(bytes, volume)?;
-        if (next.total, next.most_large) != (self.total, self.most_large) {
+        if (next.total, next.most_large, next.most) != (self.total, self.most_large, self.most) {
             return Ok(next);
         }
         let [free, free_for_large] = [&self.free, &self.free_for_large].map(Arc::clone);
@@ -155,7 +155,7 @@ impl TransferMemory {
     fn share_of(&self, key: &str) -> Option<Arc<Semaphore>> {
         let mut shares = held(self.free_for_key.as_ref()?);
         let share = shares.entry(key.to_owned()).or_insert_with(|| {
-            let one = u32::try_from(self.most >> 10).unwrap_or(u32::MAX).min(self.most_large);
+            let one = self.units(None).min(self.most_large);
             Arc::new(Semaphore::new((self.total / 2).max(one) as usize))
         });
         Some(Arc::clone(share))

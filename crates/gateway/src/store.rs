@@ -20,7 +20,7 @@ use crate::headers::address_of;
 use crate::held::held;
 use crate::keys::Keys;
 use crate::names;
-use crate::room::TransferMemory;
+use crate::room::{TransferMemory, TransferRoom};
 
 /// Number of objects whose facts are remembered, so that listings do not have to ask for them.
 const REMEMBERED: NonZeroUsize = NonZeroUsize::new(100_000).unwrap();
@@ -247,8 +247,10 @@ impl S3 for Store {
 
     async fn put_object_tagging(
         &self,
-        request: S3Request<PutObjectTaggingInput>,
+        mut request: S3Request<PutObjectTaggingInput>,
     ) -> S3Result<S3Response<PutObjectTaggingOutput>> {
+        // Room that waits for more room would wait for itself.
+        drop(request.extensions.remove::<TransferRoom>());
         let PutObjectTaggingInput { bucket, key, tagging, .. } = request.input;
         self.set_tags(&bucket, &key, join_tags(&tagging.tag_set)?).await?;
         Ok(S3Response::new(PutObjectTaggingOutput::default()))

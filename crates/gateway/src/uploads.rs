@@ -213,7 +213,9 @@ impl Store {
             return Err(s3_error!(NoSuchUpload, "what it stored was replaced since"));
         }
         let etag = ObjectFacts::of(&found).etag;
-        match stated_etag(wanted).as_deref() == Some(&*etag) {
+        let numbers = wanted.iter().map(|part| part.part_number.unwrap_or_default() as u32);
+        let are_there = numbers.eq(found.pieces().unwrap_or_default().iter().map(Piece::part));
+        match are_there && stated_etag(wanted).is_none_or(|stated| stated == etag) {
             true => Ok((etag, checksum_of(found.notes()))),
             false => Err(s3_error!(NoSuchUpload, "the upload is complete, with other parts")),
         }
@@ -392,7 +394,7 @@ fn etag_of(stored: &StoredPiece) -> &str {
     stored.notes.get(ETAG).map_or("", String::as_str)
 }
 
-/// Returns the ETag of the object of parts with the stated ETags.
+/// Returns the ETag of the object of parts with the stated ETags, if each part has one.
 fn stated_etag(parts: &[CompletedPart]) -> Option<String> {
     let mut hasher = Md5::new();
     for part in parts {

@@ -320,7 +320,8 @@ fn refuse_all_gone(protection: &Protection) -> Result<()> {
 fn emptied_start(folder: &Path, files: u64) -> Error {
     Error::parameters(format!(
         "{} is empty, but {} in it {} protected; its disk may not be mounted; if the files are \
-         gone for good, remove their parity, or if it protects other folders too, this empty one",
+         gone for good, remove their parity; if that also protects other folders, remove this empty \
+         folder instead",
         shown(folder),
         counted(files, "file"),
         if files == 1 { "is" } else { "are" }

@@ -137,9 +137,16 @@ impl<'a> ClusterNode<'a> {
 
     /// Checks that the node takes files, unless it is drained.
     pub async fn expect_writable(self) -> Result<()> {
-        match self.cluster.quorum.counts(self.node) {
-            true => self.clock().await.map(drop),
-            false => Ok(()),
+        if !self.cluster.quorum.counts(self.node) {
+            return Ok(());
+        }
+        self.clock().await?;
+        match self.storage().free_bytes().await {
+            Some(0) => {
+                let full = Error::failed("no space is left but for marks of removals");
+                Err(full.at_node(self.storage().name()))
+            }
+            _ => Ok(()),
         }
     }
 

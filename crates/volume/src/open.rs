@@ -94,7 +94,10 @@ impl Config {
             let opened = match node::open(entry, self, base, &variable) {
                 // Only its credentials are missing. A volume may do without a node.
                 Err(error) if error.kind() == ErrorKind::Refused => {
-                    Arc::new(Unopened::new(&entry.name, entry.abilities, &error))
+                    let (config, entry, base) = (self.clone(), entry.clone(), base.to_owned());
+                    let (name, abilities) = (entry.name.clone(), entry.abilities);
+                    let again = move || node::open(&entry, &config, &base, &variable);
+                    Arc::new(Unopened::new(&name, abilities, Box::new(again)))
                 }
                 opened => opened?,
             };
@@ -239,6 +242,25 @@ mod tests {
             std::fs::write(&path, now).unwrap();
             assert_eq!(file.has_other_nodes(), is_other);
         }
+    }
+
+    /// The secrets of a service may come later than the service.
+    #[tokio::test]
+    async fn a_node_is_opened_once_its_credentials_are_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let nodes = ["a", "b"].map(|name| NodeEntry::new(name, "webdav+http://127.0.0.1:9/x"));
+        let mut config = Config::draft("v", "1+1", &nodes).unwrap();
+        config.nodes[0].credentials = Some("secret.toml".to_owned());
+        let setup = config.open(folder.path(), |_| CodecOptions::default()).unwrap();
+        let node = &setup.nodes[0].1;
+        let error = node.stat("ready").await.unwrap_err();
+        assert_eq!((error.kind(), error.node()), (ErrorKind::Refused, Some("a")), "{error}");
+        let secret = folder.path().join("secret.toml");
+        std::fs::write(&secret, "user = \"me\"\npassword = \"0123\"\n").unwrap();
+        let file = std::fs::File::open(&secret).unwrap();
+        paritas_store::place::system::set_mode(&file, 0o600).unwrap();
+        let error = node.stat("ready").await.unwrap_err();
+        assert!(!error.to_string().contains("credentials"), "{error}");
     }
 
     #[test]

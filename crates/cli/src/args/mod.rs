@@ -51,8 +51,8 @@ Exit codes:
   6  input or output failed, an unreadable file decides the verdict, or another process interferes
   7  internal error
   8  out of memory
-  130  interrupted by Ctrl-C (`paritas volume`; `paritas serve` at the second one)
-  143  ended by SIGTERM (`paritas volume`; `paritas serve` at the second one)
+  130  interrupted by Ctrl-C (`paritas volume`; `serve` and `volume keep` at the second one)
+  143  ended by SIGTERM (`paritas volume`; `serve` and `volume keep` at the second one)
 
 JSON: `paritas schema COMMAND` prints the fields of a result. A name or path that is not UTF-8 is in \
 base64, in a field that ends with _bytes: name_bytes, path_bytes. Long jobs also print lines of type \

@@ -64,9 +64,10 @@ pub struct Serve {
     /// The most connections at a time; others wait.
     #[arg(long, value_name = "N", default_value_t = DoorOptions::CONNECTIONS, hide_short_help = true)]
     pub connections: NonZeroUsize,
-    /// The memory for all objects that are being sent and received; others wait.
+    /// The memory for all objects that are being sent and received.
     ///
-    /// Must be at least `limits.memory` of the volume file, the most that one object takes. Without
+    /// Others wait for half a minute, and then get 503. Documents count as well. Must be at least
+    /// `limits.memory` of the volume file, the most that one object takes. Without
     /// this flag, 4GiB, or a quarter of what the machine and its container leave if that is less.
     #[arg(long, value_name = "SIZE", value_parser = parse_memory, hide_short_help = true)]
     pub memory: Option<u64>,

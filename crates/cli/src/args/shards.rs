@@ -199,7 +199,8 @@ pub struct Verify {
     pub deep: bool,
     /// Take files whose size and times are unchanged for intact.
     ///
-    /// Such files are not read. A file of the same size with another time or ctime is read.
+    /// Such files are not read. A file of the same size with another time or ctime is read, and so
+    /// are all others before anything is called lost.
     #[arg(long)]
     pub quick: bool,
     /// Read everything from the disk, not from memory.

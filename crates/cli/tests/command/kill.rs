@@ -417,7 +417,7 @@ fn kill_repairs(scene: &mut Scene) -> (usize, usize) {
 #[test]
 fn lt_encode_and_repair() {
     if !is_soak() {
-        return;
+        return say("kill: LT codes are killed by scripts/test-soak alone");
     }
     let _alone = alone();
     let mut scene = Scene::new(8, LT, LENGTH / 2);

@@ -45,6 +45,7 @@ async fn documents_headers_and_signatures_are_bounded() {
     let header = format!("x-amz-meta-a: {}", "x".repeat(300_000));
     let answer = ask(&open, "PUT /photos/a", &[&header], "").await;
     assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 431"), "{answer}");
+    assert_eq!(code_of(&ask(&open, "GET /photos/a", &[], "").await), "NoSuchKey");
     let twice = ["Authorization: a", "Authorization: b"];
     assert_eq!(code_of(&ask(&open, "PUT /photos/a", &twice, "").await), "InvalidArgument");
 }

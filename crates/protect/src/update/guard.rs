@@ -46,7 +46,9 @@ impl FromStr for Share {
     /// Reads a percentage from 0% to 100%, such as `80%` or `2.5%`.
     fn from_str(text: &str) -> Result<Self> {
         let millionths = percent::parse(text, 100.0).ok_or_else(|| {
-            Error::parameters(format!("a share is a percentage from 0% to 100%; got {text:?}"))
+            Error::parameters(format!(
+                "a share is a percentage from 0% to 100%, such as 80% or 0.5%; got {text:?}"
+            ))
         })?;
         Ok(Self { millionths })
     }

@@ -297,7 +297,10 @@ fn allowed(mode: u32, owner: Option<Owner>, file: &Metadata) -> u32 {
 /// who own the folder could not use what root has made there. Does nothing unless this process may
 /// give files to anybody.
 pub fn hand_over(new: &File, owner: Owner) {
-    if system::may_give_files_away() && system::user() != Some(owner.user) {
+    // Only what root has made, and not what somebody has put in its place.
+    let is_own =
+        new.metadata().is_ok_and(|new| Owner::of(&new).map(|it| it.user) == system::user());
+    if system::may_give_files_away() && is_own && system::user() != Some(owner.user) {
         // On some network file systems root may not do it either.
         let _ = system::set_owner(new, Some(owner.user), owner.group);
     }

@@ -229,6 +229,9 @@ impl Node for FolderNode {
             let mut file = inner.stage()?;
             let written = file.write_all(&content);
             written.map_err(|error| inner.trouble("write", &path, error))?;
+            if content.len() > MOST_OF_RESERVE {
+                inner.expect_room(&path)?;
+            }
             inner.publish(file, &path, &target, mode)
         })
         .await
@@ -257,7 +260,8 @@ impl Node for FolderNode {
     }
 
     async fn free_bytes(&self) -> Option<u64> {
-        self.blocking(|inner| Ok(free_at(&inner.root))).await.ok().flatten()
+        let free = self.blocking(|inner| Ok(free_at(&inner.root))).await.ok().flatten();
+        free.map(|free| free.saturating_sub(RESERVE))
     }
 
     async fn forget_cached(&self, path: &str) {
@@ -469,7 +473,7 @@ impl FolderInner {
         Some(names?.join("/"))
     }
 
-    /// Refuses a file of any length if the disk has only its reserve left.
+    /// Refuses a file of any length if the disk has not all of its reserve left.
     fn expect_room(&self, path: &str) -> Result<()> {
         match free_at(&self.root).is_none_or(|free| free >= RESERVE) {
             true => Ok(()),
@@ -703,7 +707,11 @@ impl Writer for FolderWriter {
     async fn finish(mut self: Box<Self>) -> Result<()> {
         let turn = self.folder.inner.turn().await;
         let (file, path, target) = (self.take()?, self.path.clone(), self.target.clone());
-        let publish = move |inner: &FolderInner| inner.publish(file, &path, &target, Mode::Replace);
+        // A file that has taken the reserve is dropped, which gives it back.
+        let publish = move |inner: &FolderInner| {
+            inner.expect_room(&path)?;
+            inner.publish(file, &path, &target, Mode::Replace)
+        };
         self.folder.change(turn, publish).await
     }
 

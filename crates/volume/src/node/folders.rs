@@ -20,7 +20,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use paritas_store::place::attributes::{Owner, hand_over};
-use paritas_store::place::system::{FileId, id_of, sync_directory};
+use paritas_store::place::system::{FileId, id_of, open_folder, sync_directory};
 
 /// Largest number of folders that are remembered. A volume has 256 folders of objects, and one for
 /// each folder of names.
@@ -126,7 +126,7 @@ pub(super) fn create_folder(folder: &Path) -> io::Result<()> {
         },
         Ok(()) => {
             let above = folder.parent().and_then(|above| Owner::of(&fs::metadata(above).ok()?));
-            if let (Some(owner), Ok(folder)) = (above, fs::File::open(folder)) {
+            if let (Some(owner), Ok(folder)) = (above, open_folder(folder)) {
                 hand_over(&folder, owner);
             }
             Ok(())

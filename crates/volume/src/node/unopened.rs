@@ -1,32 +1,46 @@
-//! A node that cannot be asked, because its credentials are not there.
+//! A node that cannot be asked yet, because its credentials are not there.
 
+use std::fmt;
 use std::ops::Range;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::{self, BoxStream, StreamExt};
-use paritas_store::error::{Error, ErrorKind, Result};
+use paritas_store::error::Result;
 
 use super::{Abilities, Entry, Mode, Node, Stat, Writer};
 
-/// A node all of whose calls fail for one reason. The other nodes of its volume serve without it,
-/// as they do without a node that refuses the login.
-#[derive(Debug)]
+/// Opens a node, or says why it cannot be opened.
+type Opener = Box<dyn Fn() -> Result<Arc<dyn Node>> + Send + Sync>;
+
+/// A node whose calls fail until it can be opened, which each of them tries. The other nodes of its
+/// volume serve without it, as they do without a node that refuses the login.
 pub(crate) struct Unopened {
     name: String,
     abilities: Abilities,
-    why: String,
+    open: Opener,
+    node: OnceLock<Arc<dyn Node>>,
 }
 
 impl Unopened {
-    pub fn new(name: &str, abilities: Option<Abilities>, why: &Error) -> Self {
+    pub fn new(name: &str, abilities: Option<Abilities>, open: Opener) -> Self {
         let abilities = abilities.unwrap_or(Abilities::ALL);
-        Self { name: name.to_owned(), abilities, why: why.message().to_owned() }
+        Self { name: name.to_owned(), abilities, open, node: OnceLock::new() }
     }
 
-    fn refuse<T>(&self) -> Result<T> {
-        Err(Error::new(ErrorKind::Refused, self.why.clone()).at_node(&self.name))
+    fn node(&self) -> Result<&Arc<dyn Node>> {
+        match self.node.get() {
+            Some(node) => Ok(node),
+            None => (self.open)().map(|node| self.node.get_or_init(|| node)),
+        }
+    }
+}
+
+impl fmt::Debug for Unopened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Unopened").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
@@ -37,34 +51,45 @@ impl Node for Unopened {
     }
 
     fn abilities(&self) -> Abilities {
-        self.abilities
+        self.node.get().map_or(self.abilities, |node| node.abilities())
     }
 
-    async fn read(&self, _path: &str, _range: Option<Range<u64>>) -> Result<Bytes> {
-        self.refuse()
+    async fn read(&self, path: &str, range: Option<Range<u64>>) -> Result<Bytes> {
+        self.node()?.read(path, range).await
     }
 
-    async fn stat(&self, _path: &str) -> Result<Option<Stat>> {
-        self.refuse()
+    async fn stat(&self, path: &str) -> Result<Option<Stat>> {
+        self.node()?.stat(path).await
     }
 
-    fn list<'a>(&'a self, _prefix: &'a str) -> BoxStream<'a, Result<Entry>> {
-        stream::iter([self.refuse()]).boxed()
+    fn list<'a>(&'a self, prefix: &'a str) -> BoxStream<'a, Result<Entry>> {
+        match self.node() {
+            Ok(node) => node.list(prefix),
+            Err(error) => stream::iter([Err(error)]).boxed(),
+        }
     }
 
-    async fn write(&self, _path: &str, _content: Bytes, _mode: Mode) -> Result<()> {
-        self.refuse()
+    async fn folders(&self, prefix: &str) -> Result<Vec<String>> {
+        self.node()?.folders(prefix).await
     }
 
-    async fn writer(&self, _path: &str) -> Result<Box<dyn Writer>> {
-        self.refuse()
+    async fn write(&self, path: &str, content: Bytes, mode: Mode) -> Result<()> {
+        self.node()?.write(path, content, mode).await
     }
 
-    async fn delete(&self, _path: &str) -> Result<()> {
-        self.refuse()
+    async fn writer(&self, path: &str) -> Result<Box<dyn Writer>> {
+        self.node()?.writer(path).await
     }
 
-    async fn sweep(&self, _age: Duration) -> Result<u64> {
-        self.refuse()
+    async fn delete(&self, path: &str) -> Result<()> {
+        self.node()?.delete(path).await
+    }
+
+    async fn delete_folder(&self, prefix: &str) -> Result<()> {
+        self.node()?.delete_folder(prefix).await
+    }
+
+    async fn sweep(&self, age: Duration) -> Result<u64> {
+        self.node()?.sweep(age).await
     }
 }

@@ -63,10 +63,11 @@ impl Next {
                 let [accept, restore] = for_changed(protection, layers);
                 update(accept).into_iter().chain([restore]).collect()
             }
-            Self::Place => vec![format!(
-                "{} moves back what was moved; an update protects it where it is",
-                command("repair --move-back")
-            )],
+            Self::Place => {
+                let back = format!("{} moves back what was moved", command("repair --move-back"));
+                let here = format!("{} protects it where it is", command("protect --update"));
+                [back].into_iter().chain(update(here)).collect()
+            }
         }
     }
 }

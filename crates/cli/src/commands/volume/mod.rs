@@ -139,11 +139,12 @@ fn advice(path: &Path, node: &Member, trouble: NodeTrouble) -> String {
     match trouble {
         NodeTrouble::Foreign => format!(
             "the place of {name} is not that node: mount the right disk there, or correct its `uri` \
-             in {}, or its `name`, which must stay what it was",
+             in {}; if the node was renamed there, give it its old `name` back",
             shown(path)
         ),
         NodeTrouble::Refused => format!(
-            "give this user access to {name}; its files are there, so it need not be replaced"
+            "give this user access to {name}, or its credentials; what it holds is there, so it need \
+             not be replaced"
         ),
         _ => {
             let command = match node.is_drained {

@@ -363,6 +363,15 @@ pub fn may_give_files_away() -> bool {
     user() == Some(0)
 }
 
+/// Opens a folder, unless it is a link.
+///
+/// # Errors
+/// If there is no folder at the path, or if the system refuses.
+pub fn open_folder(path: &Path) -> io::Result<File> {
+    let flags = OFlags::NOFOLLOW | OFlags::DIRECTORY;
+    File::options().read(true).custom_flags(flags.bits() as i32).open(path)
+}
+
 /// Gives a file to a user, if one is given, and to a group.
 pub fn set_owner(file: &File, user: Option<u32>, group: u32) -> io::Result<()> {
     fchown(file, user, Some(group))

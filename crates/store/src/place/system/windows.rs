@@ -226,6 +226,14 @@ pub fn may_give_files_away() -> bool {
     false
 }
 
+/// Refuses: a folder cannot be opened as a file.
+///
+/// # Errors
+/// Always ([`io::ErrorKind::Unsupported`]).
+pub fn open_folder(_path: &Path) -> io::Result<File> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
 /// Never called, because no file has an owner with a number.
 pub fn set_owner(_file: &File, _user: Option<u32>, _group: u32) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
