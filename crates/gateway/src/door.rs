@@ -58,9 +58,9 @@ const SILENCE: Duration = Duration::from_secs(30);
 const HTTP2: &[u8] = b"h2";
 /// The most headers of a request.
 const MOST_HEADERS: usize = 128;
-/// The most bytes of the headers of a request, which are kept before anybody knows whose it is. S3
-/// takes 8 KiB. Bodies are read in pieces of at most as many bytes.
-const MOST_HEADER_BYTES: usize = 128 << 10;
+/// The most bytes of the headers of a request of HTTP/2. In HTTP/1 they are bounded by the buffer
+/// for bodies, of 400 KB: a smaller one makes large puts slower.
+const MOST_HEADER_BYTES: u32 = 128 << 10;
 
 /// What a gateway answers, and how much it takes on at a time.
 #[derive(Debug, Clone)]
@@ -428,7 +428,6 @@ impl Visit {
     ) -> std::result::Result<(), Failed> {
         let mut builder = http1::Builder::new();
         builder.timer(TokioTimer::new()).header_read_timeout(HANDSHAKE).max_headers(MOST_HEADERS);
-        builder.max_buf_size(MOST_HEADER_BYTES);
         let visit = self.clone();
         let answer = service_fn(move |request| visit.clone().answer(request));
         let stream = NotedStream::new(stream, Arc::clone(&self.activity));
@@ -444,7 +443,7 @@ impl Visit {
         let mut builder = http2::Builder::new(TokioExecutor::new());
         builder.timer(TokioTimer::new()).keep_alive_interval(SILENCE);
         builder.keep_alive_timeout(HANDSHAKE).max_concurrent_streams(SIDE_BY_SIDE as u32);
-        builder.max_header_list_size(MOST_HEADER_BYTES as u32);
+        builder.max_header_list_size(MOST_HEADER_BYTES);
         let visit = self.clone();
         let answer = service_fn(move |request| visit.clone().answer(request));
         let stream = NotedStream::new(stream, Arc::clone(&self.activity));
