@@ -15,13 +15,13 @@ use crate::headers::{Framing, decoded_length, is_chunked, trailing};
 
 /// What a request is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Subject {
+pub enum RequestSubject {
     Buckets,
     Bucket,
     Object,
 }
 
-impl Subject {
+impl RequestSubject {
     /// Returns what a request to this path is about.
     pub fn of(path: &S3Path) -> Self {
         match path {
@@ -175,7 +175,7 @@ fn carry_over(query: Option<&str>, headers: &mut HeaderMap) -> S3Result<()> {
 /// signed although others are.
 pub fn expect_offered(
     method: &Method,
-    subject: Subject,
+    subject: RequestSubject,
     query: Option<&str>,
     headers: &HeaderMap,
 ) -> S3Result<()> {
@@ -184,7 +184,7 @@ pub fn expect_offered(
     expect_offered_queries(method, subject, &query)?;
     expect_offered_headers(headers)?;
     expect_offered_body(method, headers)?;
-    if subject != Subject::Object && headers.contains_key("x-amz-copy-source") {
+    if subject != RequestSubject::Object && headers.contains_key("x-amz-copy-source") {
         return Err(s3_error!(InvalidRequest, "a copy needs a key"));
     }
     if query.iter().any(|(name, _)| name == "partNumber")
@@ -211,12 +211,12 @@ pub fn expect_offered(
 
 fn expect_offered_queries(
     method: &Method,
-    subject: Subject,
+    subject: RequestSubject,
     query: &[(String, String)],
 ) -> S3Result<()> {
     let text = |name: &str| query.iter().find(|(one, _)| one == name).map(|(_, text)| &**text);
     for (name, [for_buckets, for_objects]) in SUBRESOURCES {
-        let methods = if subject == Subject::Object { for_objects } else { for_buckets };
+        let methods = if subject == RequestSubject::Object { for_objects } else { for_buckets };
         if text(name).is_some() && !methods.contains(&method.as_str()) {
             return Err(s3_error!(NotImplemented, "{method} with ?{name} is not offered here"));
         }
@@ -225,8 +225,8 @@ fn expect_offered_queries(
         return Err(s3_error!(InvalidArgument, "the list-type is 2, or is left out"));
     }
     match (subject, text("versionId")) {
-        (_, None) | (Subject::Object, Some("null")) => {}
-        (Subject::Object, Some(version)) if !version.is_empty() => {
+        (_, None) | (RequestSubject::Object, Some("null")) => {}
+        (RequestSubject::Object, Some(version)) if !version.is_empty() => {
             return Err(s3_error!(NoSuchVersion, "objects have no versions here"));
         }
         _ => return Err(s3_error!(InvalidArgument, "there is no such versionId here")),
@@ -426,7 +426,8 @@ mod tests {
         for (name, value) in given {
             headers.insert(*name, value.parse().unwrap());
         }
-        let subject = if query.contains("BUCKET") { Subject::Bucket } else { Subject::Object };
+        let subject =
+            if query.contains("BUCKET") { RequestSubject::Bucket } else { RequestSubject::Object };
         let query = query.strip_prefix("BUCKET").unwrap_or(query);
         let refused = expect_offered(&method, subject, Some(query), &headers).err();
         refused.map(|error| error.code().as_str().to_owned())
@@ -578,7 +579,7 @@ mod tests {
         assert_eq!(headers["x-amz-meta-a"].as_bytes(), "é".as_bytes());
         assert_eq!(headers["x-amz-copy-source"], "a/b");
         assert_eq!(headers.len(), 2, "the signature is no header");
-        expect_offered(&Method::PUT, Subject::Object, Some(&query), &headers).unwrap();
+        expect_offered(&Method::PUT, RequestSubject::Object, Some(&query), &headers).unwrap();
         let other = [("x-amz-meta-b", "1")];
         assert_eq!(refusal(Method::PUT, &query, &other).as_deref(), Some("AccessDenied"));
         for (said, code) in [
@@ -590,7 +591,8 @@ mod tests {
             ("x-amz-checksum-mode=ENABLED", None),
         ] {
             let headers = carried(said).unwrap();
-            let refused = expect_offered(&Method::PUT, Subject::Object, Some(said), &headers).err();
+            let refused =
+                expect_offered(&Method::PUT, RequestSubject::Object, Some(said), &headers).err();
             let refused = refused.map(|error| error.code().as_str().to_owned());
             assert_eq!(refused.as_deref(), code, "{said}");
             assert!(!headers.contains_key("x-amz-checksum-crc32"), "{said}");

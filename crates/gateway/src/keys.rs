@@ -23,7 +23,7 @@ use s3s::{S3Result, s3_error};
 use serde::Deserialize;
 
 use crate::arrival::{BodyArrival, MOST_DOCUMENT, too_long_document};
-use crate::demands::{Subject, expect_of_all_buckets, expect_offered, has_old_signature};
+use crate::demands::{RequestSubject, expect_of_all_buckets, expect_offered, has_old_signature};
 use crate::room::TransferMemory;
 
 /// The fewest characters of a secret.
@@ -218,7 +218,7 @@ impl S3Access for Admission {
                 "sign with AWS4-HMAC-SHA256, for addresses too (boto3: signature_version='s3v4')"
             ));
         }
-        let subject = Subject::of(context.s3_path());
+        let subject = RequestSubject::of(context.s3_path());
         expect_offered(context.method(), subject, context.uri().query(), context.headers())?;
         if context.s3_path().is_root() {
             expect_of_all_buckets(context.uri().query())?;

@@ -24,6 +24,7 @@ use crate::common::{
     self, Chance, Run, exit, finish, is_leftover, names, not_run, paritas, run, run_as_user,
     run_with_input, shard_paths, snapshot, wait,
 };
+use crate::small_disk::SmallDisk;
 
 /// A folder with a file of seeded bytes and room for shards.
 struct Yard {
@@ -524,21 +525,9 @@ fn check_full_disk(disk: &Path, run: impl Fn(&[OsString]) -> Run) {
 
 #[test]
 fn a_full_disk_exits_with_6_and_leaves_what_was_there() {
-    let disk = tempfile::tempdir().unwrap();
-    let mount = Command::new("mount")
-        .args(["-t", "tmpfs", "-o", "size=1500k", "tmpfs"])
-        .arg(disk.path())
-        .output();
-    if !mount.is_ok_and(|mount| mount.status.success()) {
+    let Some(disk) = SmallDisk::new("1500k") else {
         return not_run("interface: no small disk can be mounted here");
-    }
-    struct Unmount<'a>(&'a Path);
-    impl Drop for Unmount<'_> {
-        fn drop(&mut self) {
-            let _ = Command::new("umount").arg(self.0).status();
-        }
-    }
-    let _unmount = Unmount(disk.path());
+    };
     check_full_disk(disk.path(), |arguments| run(arguments));
 }
 

@@ -23,6 +23,7 @@ mod races;
 mod reports;
 mod scarce;
 mod serve;
+mod small_disk;
 mod tune;
 #[cfg(feature = "volume")]
 mod volume;

@@ -84,11 +84,11 @@ pub fn for_changed(protection: &Protection, layers: &[LayerReport]) -> [String; 
     let short = layers.iter().find(|layer| layer.lost > layer.at_hand);
     let restore = match short {
         None => format!(
-            "{} restores their protected content instead",
+            "{} restores the protected content of changed files instead",
             command("repair --restore-changed", protection)
         ),
         Some(layer) => format!(
-            "their protected content is beyond repair, with {} lost and {} at hand",
+            "the protected content of changed files is beyond repair, with {} lost and {} at hand",
             counted(layer.lost, "block"),
             counted(layer.at_hand, "parity block")
         ),

@@ -131,7 +131,10 @@ fn what_was_protected_of_changed_files_may_be_beyond_repair() {
             verify.contains(": changed, ") && verify.contains("parity stands for "),
             "{verify}"
         );
-        assert!(verify.contains("their protected content is beyond repair"), "{verify}");
+        assert!(
+            verify.contains("the protected content of changed files is beyond repair"),
+            "{verify}"
+        );
         assert!(!verify.contains("restore"), "{verify}");
     }
     let repair = run(args!["repair", yard.root()]).expect(exit::REPAIRABLE).text();

@@ -2,8 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 
 use serde_json::json;
 
@@ -11,6 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::common::tank::Tank;
 use crate::common::{Chance, Run, exit, not_run, paritas, run};
+use crate::small_disk::SmallDisk;
 
 /// Returns the number of shard files on a disk.
 fn shards_on(tank: &Tank, disk: usize) -> usize {
@@ -312,19 +312,9 @@ fn keeping_a_volume_ends_well() {
 /// Removing takes room for marks.
 #[test]
 fn a_full_volume_can_be_emptied() {
-    let place = tempfile::tempdir().unwrap();
-    let mut mount = Command::new("mount");
-    mount.args(["-t", "tmpfs", "-o", "size=12m", "tmpfs"]).arg(place.path());
-    if !mount.output().is_ok_and(|mount| mount.status.success()) {
+    let Some(place) = SmallDisk::new("12m") else {
         return not_run("volume: no small disk can be mounted here");
-    }
-    struct Unmount<'a>(&'a Path);
-    impl Drop for Unmount<'_> {
-        fn drop(&mut self) {
-            let _ = Command::new("umount").arg(self.0).status();
-        }
-    }
-    let _unmount = Unmount(place.path());
+    };
     let (file, source) = (place.path().join("tank.toml"), place.path().join("source"));
     fs::write(&source, Chance(1).bytes(900_000)).unwrap();
     let mut init = args!["volume", "init", &file, "--code", "2+1"].to_vec();
