@@ -104,13 +104,14 @@ fn execute(
     let bytes = length * places.len();
     let memory = Memory { places: &places, nontemporal: false };
     let threads = Threads { most: NonZeroUsize::new(threads), bytes_each: BYTES_A_THREAD };
-    threads::over_stripes(length.div_ceil(GRANULE), program.tile(), bytes, threads, |range| {
+    let granules = length.div_ceil(GRANULE);
+    threads::over_stripes(granules, program.grain(granules), bytes, threads, |range| {
         // SAFETY: the caller checked that every buffer is there, and that parity blocks have whole
         // granules. (In Leopard's codes they may have partial granules, because the kernel does not
         // read or write buffers by whole granules.) The kernel keeps within the length of each
         // buffer. All that is written is borrowed exclusively. Threads get disjoint granules, which
-        // begin at whole tiles, so that the tiles of a sum that is kept are disjoint, too. Runners
-        // exist only where the processor has the features that they need.
+        // begin at whole tiles if a sum is kept, so that its tiles are disjoint, too. Runners exist
+        // only where the processor has the features that they need.
         unsafe { runner(program, &memory, range) };
     });
     Ok(())
@@ -271,6 +272,34 @@ mod tests {
                         assert!(sum == expected, "{kernel} {data} + {parity}");
                         assert!(before.iter().chain(after).all(|&byte| byte == 0xEE));
                     }
+                }
+            }
+        }
+    }
+
+    /// Parity blocks that lie close together hold the sum while it is made; others do not.
+    #[test]
+    fn all_kernels_encode_into_blocks_close_together_and_apart() {
+        for (data, parity, length, last, _) in CASES.into_iter().chain([(4, 9, 4224, 1, 0)]) {
+            let matrix = LongMatrix::new(CantorBasis::Own, data, parity).unwrap();
+            let mut blocks = fill(data, length);
+            blocks.last_mut().unwrap().truncate(last);
+            let mut expected = vec![vec![0; length]; parity];
+            for (row, sum) in expected.iter_mut().enumerate() {
+                for (column, block) in blocks.iter().enumerate() {
+                    add_product(matrix.coefficient(row, column), block, sum);
+                }
+            }
+            let program = TransformProgram::encode(matrix);
+            for kernel in WordKernel::available() {
+                for distance in [length, length + 3, length + 4096] {
+                    let mut memory = vec![0xEE; parity * distance];
+                    let made = memory.chunks_exact_mut(distance);
+                    let mut made: Vec<&mut [u8]> = made.map(|made| &mut made[..length]).collect();
+                    run_on(kernel, &program, &slices(&blocks), &mut made, 1).unwrap();
+                    assert!(made == expected, "{kernel} {data} + {parity}, {distance}");
+                    let mut between = memory.chunks_exact(distance).flat_map(|m| &m[length..]);
+                    assert!(between.all(|&byte| byte == 0xEE), "{kernel} {data} + {parity}");
                 }
             }
         }

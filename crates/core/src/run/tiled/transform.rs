@@ -4,7 +4,11 @@
 //! second-level cache. One holds the entries of the chunk that is transformed, the other the sum of
 //! the inputs' transforms. An entry of a tile is a few granules of a block, one after the other. So
 //! each block is read once, and each sum is read and written once, however many there are. A sum
-//! that is kept from one call to the next lies in the caller's memory, tile after tile.
+//! that is kept from one call to the next lies in the caller's memory, tile after tile. Where parity
+//! blocks are short and lie close together, their own buffers are the tile of the sum.
+//!
+//! No block is prefetched by an instruction: processors fetch the lines that follow by themselves
+//! once an entry has some of them, and their prefetch instructions wait in the same queue as loads.
 //!
 //! Levels are taken up to three at a time: eight entries are loaded into registers, go through
 //! twelve butterflies, and are stored. Passes leave out groups of entries that are all zero on the
@@ -28,7 +32,7 @@ use crate::define::subspace::Subspaces;
 use crate::define::tower::{CantorBasis, ELEMENTS, Element, base};
 use crate::plan::machine::LINE;
 use crate::plan::transform::program::{
-    Chunk, LevelPass, TransformField, TransformProgram, TransformValue,
+    Chunk, LevelPass, MOST_GRANULES, TransformField, TransformProgram, TransformValue,
 };
 use crate::run::buffers::{Memory, Scratch};
 use crate::run::tiled::multiplier::{KernelWork, Multiplier};
@@ -147,31 +151,46 @@ pub(super) unsafe fn run_transform<
 ) {
     let Some((factors, base)) = FieldFactors::of(program.field()) else { return };
     let passes = program.passes(GROUP.ilog2());
-    let tile = program.tile().min(granules.len());
-    let bytes = program.entries() * tile * PARTS * LINE;
-    let mut scratch = Scratch::new(2 * bytes);
+    let whole = TileGranules::<PARTS> { start: granules.start, count: granules.len() };
+    let in_outputs = whole.are_in_outputs(program, memory);
+    let step = if in_outputs { granules.len() } else { program.tile().min(granules.len()) };
+    let bytes = program.entries() * step * PARTS * LINE;
+    let mut scratch = Scratch::new(if program.has_one_tile() { bytes } else { 2 * bytes });
+    let mut places = vec![std::ptr::null_mut(); 2 * program.entries()];
+    let (sum, work) = places.split_at_mut(program.entries());
     let kept = memory.places.last().filter(|_| program.keeps()).map(|place| place.start);
-    let sum = scratch.start();
-    let work = sum.wrapping_add(bytes);
-    let columns = |start| TileGranules::<PARTS> { start, count: tile.min(granules.end - start) };
-    for start in granules.clone().step_by(tile.max(1)) {
-        let next = (start + tile < granules.end).then(|| columns(start + tile));
-        let at = |place| TransformTile::<PARTS> {
+    for start in granules.clone().step_by(step.max(1)) {
+        let columns = TileGranules::<PARTS> { start, count: step.min(granules.end - start) };
+        // Tiles of a sum that is kept stand one after the other.
+        let before = start * program.entries() * PARTS * LINE;
+        let room = scratch.start();
+        lay(sum, kept.map_or(room, |kept| kept.wrapping_add(before)), columns.width());
+        let second = if program.has_one_tile() { room } else { room.wrapping_add(bytes) };
+        lay(work, second, columns.width());
+        if in_outputs {
+            let values = program.outputs().iter().flat_map(Chunk::values);
+            values.for_each(|value| sum[value.entry] = columns.of(value, memory).0);
+        }
+        let tile = |places| TransformTile::<PARTS> {
             factors,
             base,
             is_leopard: program.is_leopard(),
-            start: place,
-            entries: program.entries(),
-            columns: columns(start),
+            places,
+            columns,
         };
-        // Tiles of a sum that is kept stand one after the other.
-        let before = start * program.entries() * PARTS * LINE;
-        let sum = kept.map_or(sum, |kept| kept.wrapping_add(before));
-        // SAFETY: each tile has room for a granule of all columns for each entry, and the caller
-        // vouches for the buffers.
+        // SAFETY: each tile has room for the columns of each entry, and the caller vouches for the
+        // buffers.
         unsafe {
-            run_tile::<V, M, GROUP, PARTS>(program, &passes, memory, [at(sum), at(work)], next)
-        };
+            run_tile::<V, M, GROUP, PARTS>(program, &passes, memory, [tile(sum), tile(work)]);
+        }
+    }
+}
+
+/// Lays entries of `width` bytes one after the other.
+#[inline(always)]
+fn lay(entries: &mut [*mut u8], start: *mut u8, width: usize) {
+    for (number, entry) in entries.iter_mut().enumerate() {
+        *entry = start.wrapping_add(number * width);
     }
 }
 
@@ -182,83 +201,33 @@ unsafe fn run_tile<V: Streaming, M: Multiplier<V>, const GROUP: usize, const PAR
     program: &TransformProgram,
     passes: &[LevelPass],
     memory: &Memory<'_>,
-    [sum, work]: [TransformTile<PARTS>; 2],
-    next: Option<TileGranules<PARTS>>,
+    [sum, work]: [TransformTile<'_, PARTS>; 2],
 ) {
     let (first, last) = (passes[0], passes[passes.len() - 1]);
-    let inputs = program.inputs().iter();
-    let chunks = inputs.clone().chain(program.outputs()).map(|chunk| (chunk, sum.columns));
-    let after = program.inputs().first().zip(next);
-    let mut following = chunks.chain(after).skip(1);
-    let mut fetch = || Prefetcher::new(following.next(), memory, passes, sum.entries);
     // SAFETY: the caller's contract.
     unsafe {
         if program.inputs().is_empty() && !program.keeps() {
-            sum.clear(0..sum.entries);
+            sum.clear(0..program.entries());
         }
-        for (number, chunk) in inputs.enumerate() {
+        for (number, chunk) in program.inputs().iter().enumerate() {
             let is_first = number == 0 && !program.keeps();
             let tile = if is_first { sum } else { work };
-            let mut fetch = fetch();
-            for (pass, entries) in LevelPass::near_first(passes, sum.entries) {
+            for (pass, entries) in LevelPass::near_first(passes, program.entries()) {
                 let from = if pass == first { End::Values(memory) } else { End::Tile(tile) };
                 let to = if pass == last { sum } else { tile };
                 let adds = pass == last && !is_first;
                 let ends = Ends { from, to: End::Tile(to), adds };
-                tile.pass::<V, M, GROUP, true>(chunk, (pass, entries), ends, &mut fetch);
+                tile.pass::<V, M, GROUP, true>(chunk, (pass, entries), ends);
             }
         }
         for (number, chunk) in program.outputs().iter().enumerate() {
             let is_last = number + 1 == program.outputs().len() && !program.keeps();
             let tile = if is_last { sum } else { work };
-            let mut fetch = fetch();
-            for (pass, entries) in LevelPass::near_first(passes, sum.entries).rev() {
+            for (pass, entries) in LevelPass::near_first(passes, program.entries()).rev() {
                 let from = End::Tile(if pass == last { sum } else { tile });
                 let to = if pass == first { End::Values(memory) } else { End::Tile(tile) };
                 let ends = Ends { from, to, adds: pass == first && program.adds() };
-                tile.pass::<V, M, GROUP, false>(chunk, (pass, entries), ends, &mut fetch);
-            }
-        }
-    }
-}
-
-/// Prefetches the values of the next chunk at an even rate while the present chunk is transformed.
-struct Prefetcher<'a, const PARTS: usize> {
-    next: Option<(&'a Chunk, TileGranules<PARTS>)>,
-    memory: &'a Memory<'a>,
-    /// Number of steps of a transform.
-    steps: usize,
-    /// Number of values fetched so far.
-    fetched: usize,
-    /// Each step adds the number of values to it. Each fetched value subtracts `steps` from it.
-    credit: usize,
-}
-
-impl<'a, const PARTS: usize> Prefetcher<'a, PARTS> {
-    fn new(
-        next: Option<(&'a Chunk, TileGranules<PARTS>)>,
-        memory: &'a Memory<'a>,
-        passes: &[LevelPass],
-        entries: usize,
-    ) -> Self {
-        let steps = passes.iter().map(|pass| entries >> pass.levels).sum();
-        Self { next, memory, steps, fetched: 0, credit: 0 }
-    }
-
-    /// Records that another step has been taken, one run of [`group`] over the width of an entry,
-    /// and fetches the values that are now due.
-    #[inline(always)]
-    fn step<V: Streaming>(&mut self) {
-        let Some((chunk, columns)) = self.next else { return };
-        let values = chunk.values();
-        self.credit += values.len();
-        while self.credit >= self.steps {
-            self.credit -= self.steps;
-            let Some(value) = values.get(self.fetched) else { return };
-            self.fetched += 1;
-            let (from, bytes) = columns.of(value, self.memory);
-            for at in (0..bytes).step_by(LINE) {
-                V::prefetch(from.wrapping_add(at));
+                tile.pass::<V, M, GROUP, false>(chunk, (pass, entries), ends);
             }
         }
     }
@@ -276,7 +245,7 @@ struct Ends<'a, const PARTS: usize> {
 /// One end of a pass.
 #[derive(Clone, Copy)]
 enum End<'a, const PARTS: usize> {
-    Tile(TransformTile<PARTS>),
+    Tile(TransformTile<'a, PARTS>),
     /// In the buffers of the chunk's values. An entry without a value lies in the tile.
     Values(&'a Memory<'a>),
 }
@@ -303,22 +272,41 @@ impl<const PARTS: usize> TileGranules<PARTS> {
         let start = self.start * PARTS * LINE;
         (place.start.wrapping_add(start), place.length.saturating_sub(start).min(self.width()))
     }
+
+    /// Whether the sum of the inputs' transforms takes the room of the values that are computed
+    /// from it, so that a transform takes less of the cache: if it fits there, and if the buffers
+    /// follow each other closely. Buffers that begin at pages would share few places in the cache.
+    #[inline(always)]
+    fn are_in_outputs(self, program: &TransformProgram, memory: &Memory<'_>) -> bool {
+        let [output] = program.outputs() else { return false };
+        let place = |value: &TransformValue| self.of(value, memory).0.addr();
+        let fits = |value: &TransformValue| {
+            value.factor == Element::ONE && self.of(value, memory).1 == self.width()
+        };
+        let follow =
+            |pair: &[TransformValue]| place(&pair[0]).abs_diff(place(&pair[1])) <= 2 * self.width();
+        let most = if program.has_one_tile() { MOST_GRANULES } else { program.tile() };
+        self.count <= most
+            && !(program.keeps() || program.adds() || program.is_leopard())
+            && output.values().iter().all(fits)
+            && output.values().windows(2).all(follow)
+    }
 }
 
 /// The entries of a transform: some granules of each, entry after entry.
 #[derive(Clone, Copy)]
-struct TransformTile<const PARTS: usize> {
+struct TransformTile<'a, const PARTS: usize> {
     factors: FieldFactors,
     /// The field of the bytes by which symbols are multiplied.
     base: Field,
     /// Whether the symbols of blocks are Leopard's ([`TransformProgram::is_leopard`]).
     is_leopard: bool,
-    start: *mut u8,
-    entries: usize,
+    /// The first byte of each entry.
+    places: &'a [*mut u8],
     columns: TileGranules<PARTS>,
 }
 
-impl<const PARTS: usize> TransformTile<PARTS> {
+impl<const PARTS: usize> TransformTile<'_, PARTS> {
     /// Bytes of an entry.
     #[inline(always)]
     fn width(self) -> usize {
@@ -327,7 +315,7 @@ impl<const PARTS: usize> TransformTile<PARTS> {
 
     #[inline(always)]
     fn entry(self, entry: usize) -> *mut u8 {
-        self.start.wrapping_add(entry * self.width())
+        self.places[entry]
     }
 
     /// Fills entries with zeros.
@@ -337,7 +325,7 @@ impl<const PARTS: usize> TransformTile<PARTS> {
     #[inline(always)]
     unsafe fn clear(self, entries: Range<usize>) {
         // SAFETY: the caller's contract.
-        unsafe { self.entry(entries.start).write_bytes(0, entries.len() * self.width()) };
+        unsafe { entries.for_each(|entry| self.entry(entry).write_bytes(0, self.width())) };
     }
 
     /// Takes some levels of a transform or, if `INVERSE`, of an inverse transform, from one end to
@@ -353,11 +341,10 @@ impl<const PARTS: usize> TransformTile<PARTS> {
         chunk: &Chunk,
         (pass, entries): (LevelPass, Range<usize>),
         ends: Ends<'_, PARTS>,
-        fetch: &mut Prefetcher<'_, PARTS>,
     ) {
         let marker = PhantomData::<(V, M)>;
-        let groups = PassWork { tile: self, chunk, pass, entries, ends, fetch, marker };
-        let narrow = chunk.point(self.entries - 1) >> pass.level < 256;
+        let groups = PassWork { tile: self, chunk, pass, entries, ends, marker };
+        let narrow = chunk.point(self.places.len() - 1) >> pass.level < 256;
         // SAFETY: the caller's contract.
         unsafe {
             if const { PARTS > 1 } && narrow {
@@ -404,13 +391,11 @@ impl<const PARTS: usize> TransformTile<PARTS> {
         chunk: &Chunk,
         (pass, entries): (LevelPass, Range<usize>),
         ends: Ends<'_, PARTS>,
-        fetch: &mut Prefetcher<'_, PARTS>,
     ) {
         let Ends { from, to, adds: adds_at_end } = ends;
         // Leopard's symbols are added when they are delivered.
         let adds = adds_at_end && !(self.is_leopard && matches!(to, End::Values(_)));
         let size = GROUP << pass.level;
-        let distance = self.width() << pass.level;
         let all = M::factors(self.base);
         for first in entries.step_by(size) {
             // SAFETY: the group lies in the tiles; the caller vouches for the rest.
@@ -421,38 +406,37 @@ impl<const PARTS: usize> TransformTile<PARTS> {
                     }
                     continue;
                 }
+                let factors = self.group_factors::<V, M, GROUP>(chunk, pass, first, all);
                 // Loops, because compilers leave closures outside of the functions that enable an
                 // instruction set.
-                let in_tile = |tile: Self, n| tile.entry(first).wrapping_add(n * distance);
-                let mut sources = [std::ptr::null_mut(); GROUP];
-                for (n, source) in sources.iter_mut().enumerate() {
-                    *source = match from {
-                        End::Tile(tile) => in_tile(tile, n),
-                        End::Values(memory) => self.source::<V, M>(chunk, memory, first + n),
-                    };
-                }
-                let mut targets = [std::ptr::null_mut(); GROUP];
-                for (n, target) in targets.iter_mut().enumerate() {
-                    *target = match to {
-                        End::Tile(tile) => in_tile(tile, n),
-                        End::Values(memory) if adds => match chunk.value(first + n) {
-                            Some(value) => self.columns.of(value, memory).0,
-                            None => self.entry(first + n),
-                        },
-                        End::Values(memory) => self.target(chunk, memory, first + n),
-                    };
-                }
-                let factors = self.group_factors::<V, M, GROUP>(chunk, pass, first, all);
-                for start in (0..distance).step_by(self.width()) {
-                    let bytes = start..start + self.width();
-                    let ends = (&sources, &targets, bytes);
+                for first in first..first + (1 << pass.level) {
+                    let mut sources = [std::ptr::null_mut(); GROUP];
+                    for (n, source) in sources.iter_mut().enumerate() {
+                        let entry = first + (n << pass.level);
+                        *source = match from {
+                            End::Tile(tile) => tile.entry(entry),
+                            End::Values(memory) => self.source::<V, M>(chunk, memory, entry),
+                        };
+                    }
+                    let mut targets = [std::ptr::null_mut(); GROUP];
+                    for (n, target) in targets.iter_mut().enumerate() {
+                        let entry = first + (n << pass.level);
+                        *target = match to {
+                            End::Tile(tile) => tile.entry(entry),
+                            End::Values(memory) if adds => match chunk.value(entry) {
+                                Some(value) => self.columns.of(value, memory).0,
+                                None => self.entry(entry),
+                            },
+                            End::Values(memory) => self.target(chunk, memory, entry),
+                        };
+                    }
+                    let ends = (&sources, &targets, self.width());
                     match adds {
                         false => {
                             group::<V, M, GROUP, INVERSE, NARROW, false, PARTS>(ends, &factors)
                         }
                         true => group::<V, M, GROUP, INVERSE, NARROW, true, PARTS>(ends, &factors),
                     }
-                    fetch.step::<V>();
                 }
                 if let (End::Values(memory), false) = (to, adds) {
                     self.deliver::<V, M>(chunk, memory, first..first + size, adds_at_end);
@@ -463,29 +447,27 @@ impl<const PARTS: usize> TransformTile<PARTS> {
 }
 
 /// A pass over all groups of a tile ([`TransformTile::pass`]).
-struct PassWork<'a, 'b, V, M, const PARTS: usize> {
-    tile: TransformTile<PARTS>,
+struct PassWork<'a, V, M, const PARTS: usize> {
+    tile: TransformTile<'a, PARTS>,
     chunk: &'a Chunk,
     pass: LevelPass,
     entries: Range<usize>,
     ends: Ends<'a, PARTS>,
-    fetch: &'a mut Prefetcher<'b, PARTS>,
     marker: PhantomData<(V, M)>,
 }
 
 /// The same, for groups of a size that is known when this is compiled.
 struct GroupsWork<
     'a,
-    'b,
     V,
     M,
     const PARTS: usize,
     const GROUP: usize,
     const INVERSE: bool,
     const NARROW: bool,
->(PassWork<'a, 'b, V, M, PARTS>);
+>(PassWork<'a, V, M, PARTS>);
 
-impl<V: Streaming, M: Multiplier<V>, const PARTS: usize> PassWork<'_, '_, V, M, PARTS> {
+impl<V: Streaming, M: Multiplier<V>, const PARTS: usize> PassWork<'_, V, M, PARTS> {
     /// # Safety
     /// As [`TransformTile::pass`]; if `NARROW`, all factors are elements of GF(2^8).
     #[inline(always)]
@@ -509,18 +491,18 @@ impl<
     const GROUP: usize,
     const INVERSE: bool,
     const NARROW: bool,
-> KernelWork for GroupsWork<'_, '_, V, M, PARTS, GROUP, INVERSE, NARROW>
+> KernelWork for GroupsWork<'_, V, M, PARTS, GROUP, INVERSE, NARROW>
 {
     #[inline(always)]
     unsafe fn run(self) {
-        let PassWork { tile, chunk, pass, entries, ends, fetch, .. } = self.0;
+        let PassWork { tile, chunk, pass, entries, ends, .. } = self.0;
         // SAFETY: the contract of `PassWork::start`.
-        unsafe { tile.groups::<V, M, GROUP, INVERSE, NARROW>(chunk, (pass, entries), ends, fetch) }
+        unsafe { tile.groups::<V, M, GROUP, INVERSE, NARROW>(chunk, (pass, entries), ends) }
     }
 }
 
-/// Takes all levels of a group: reads the range `bytes` at the sources and writes it at the
-/// targets, or adds it to them if `ADDS`.
+/// Takes all levels of a group: reads `width` bytes at each source and writes as many at each
+/// target, or adds them to those there if `ADDS`.
 ///
 /// # Safety
 /// Sources and targets are valid for the bytes; the processor has the instruction set; if `NARROW`,
@@ -535,10 +517,10 @@ unsafe fn group<
     const ADDS: bool,
     const PARTS: usize,
 >(
-    (sources, targets, bytes): (&[*mut u8; GROUP], &[*mut u8; GROUP], Range<usize>),
+    (sources, targets, width): (&[*mut u8; GROUP], &[*mut u8; GROUP], usize),
     factors: &[Scalar<V, M>; GROUP],
 ) {
-    for granule in bytes.step_by(PARTS * LINE) {
+    for granule in (0..width).step_by(PARTS * LINE) {
         for at in (granule..granule + LINE).step_by(V::BYTES) {
             // SAFETY: the caller's contract.
             unsafe {
@@ -635,4 +617,36 @@ unsafe fn plus<V: Vector, const PARTS: usize>(a: [V; PARTS], b: [V; PARTS]) -> [
         }
     }
     sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::define::long::LongMatrix;
+    use crate::run::buffers::BufferPlace;
+
+    /// Whether the sum of 20 blocks takes the room of the parity blocks, which are `bytes` bytes
+    /// long and begin `distance` bytes apart.
+    fn in_outputs(program: &TransformProgram, bytes: usize, distance: usize) -> bool {
+        let (read, written) = program.buffers();
+        let mut memory = vec![0; (read + written) * distance];
+        let blocks = memory.chunks_exact_mut(distance).map(|block| &mut block[..bytes]);
+        let places: Vec<BufferPlace<'_>> = blocks.map(BufferPlace::from).collect();
+        let whole = TileGranules::<2> { start: 0, count: bytes / (2 * LINE) };
+        whole.are_in_outputs(program, &Memory { places: &places, nontemporal: false })
+    }
+
+    #[test]
+    fn sums_are_in_short_outputs_that_lie_close_together() {
+        let matrix = LongMatrix::new(CantorBasis::Own, 20, 5).unwrap();
+        let encode = TransformProgram::encode(matrix);
+        assert!(in_outputs(&encode, 1024, 1024));
+        assert!(in_outputs(&encode, 1024, 2 * 1024));
+        assert!(in_outputs(&encode, 4096, 4096));
+        assert!(!in_outputs(&encode, 1024, 4096));
+        assert!(!in_outputs(&encode, 4096 + 128, 4096 + 128));
+        assert!(!in_outputs(&TransformProgram::add(matrix, &[0, 1], 0..20), 1024, 1024));
+        let leopard = LongMatrix::new(CantorBasis::Leopard, 20, 5).unwrap();
+        assert!(!in_outputs(&TransformProgram::encode(leopard), 1024, 1024));
+    }
 }

@@ -10,7 +10,7 @@ use crate::run::tiled::multiplier::Multiplier;
 use crate::run::tiled::transform::{Scalar, TransformTile, load, store};
 use crate::run::tiled::vector::Vector;
 
-impl<const PARTS: usize> TransformTile<PARTS> {
+impl<const PARTS: usize> TransformTile<'_, PARTS> {
     /// Fills the entry of a value: reads `bytes` bytes of Leopard's symbols at `from`, appends
     /// zeros, and multiplies by the value's factor.
     ///

@@ -25,9 +25,7 @@ use crate::plan::machine::LINE;
 use crate::plan::transform::program::{Chunk, LevelPass, TransformField, TransformProgram};
 use crate::run::buffers::{Memory, Scratch};
 use crate::run::tiled::multiplier::{KernelWork, Multiplier};
-use crate::run::tiled::transform::{
-    Prefetcher, Scalar, TileGranules, butterflies, load, plus, store,
-};
+use crate::run::tiled::transform::{Scalar, TileGranules, butterflies, load, plus, store};
 use crate::run::tiled::vector::{Streaming, Vector};
 
 /// Runs a recovery over the range `granules` of all buffers, which are whole granules. `GROUP` is
@@ -56,18 +54,14 @@ pub(crate) unsafe fn run_recovery<V: Streaming, M: Multiplier<V>, const GROUP: u
     let unwanted = zeros.wrapping_add(step * LINE);
     // SAFETY: the scratch memory has the strip.
     unsafe { zeros.write_bytes(0, step * LINE) };
-    let up_and_down: Vec<LevelPass> =
-        passes.iter().chain(&passes[..passes.len() - 1]).copied().collect();
     let columns = |start| TileGranules { start, count: step.min(granules.end - start) };
     for start in granules.clone().step_by(step) {
-        let next = (start + step < granules.end).then(|| (input, columns(start + step)));
-        let mut fetch = Prefetcher::new(next, memory, &up_and_down, program.entries());
         let columns = columns(start);
         let places = Places { input, output, memory, columns, zeros, unwanted };
         let all = M::factors(field);
         let work = RecoveryWork { entries: program.entries(), subspaces, all, places };
         // SAFETY: each tile has room for all entries, and the caller vouches for the buffers.
-        unsafe { work.run::<V, M, GROUP>(&passes, tiles, &mut fetch) };
+        unsafe { work.run::<V, M, GROUP>(&passes, tiles) };
     }
 }
 
@@ -105,7 +99,6 @@ impl<F: Copy> RecoveryWork<'_, F> {
         self,
         passes: &[LevelPass],
         tiles: RecoveryTiles,
-        fetch: &mut Prefetcher<'_, 1>,
     ) {
         let top = passes.len() - 1;
         let tile = |pass: usize| Some(tiles.after(pass));
@@ -120,13 +113,13 @@ impl<F: Copy> RecoveryWork<'_, F> {
         // SAFETY: the caller's contract. Each pass reads tiles that those before it have written.
         unsafe {
             for pass in 0..top {
-                work(pass, below(pass), None, tile(pass)).start::<GROUP, true, false>(fetch);
+                work(pass, below(pass), None, tile(pass)).start::<GROUP, true, false>();
             }
             let to = below(top).and(tile(top));
-            work(top, below(top), None, to).start::<GROUP, true, true>(fetch);
+            work(top, below(top), None, to).start::<GROUP, true, true>();
             for pass in (0..top).rev() {
                 let to = below(pass).and(tile(pass));
-                work(pass, tile(pass + 1), tile(pass), to).start::<GROUP, false, true>(fetch);
+                work(pass, tile(pass + 1), tile(pass), to).start::<GROUP, false, true>();
             }
         }
     }
@@ -172,33 +165,26 @@ struct RecoveryPass<'a, V: Vector, M: Multiplier<V>> {
 /// `UP`, levels if `DOWN`; if both, the terms of the derivative replace what is between.
 struct RecoveryGroups<
     'a,
-    'b,
     V: Vector,
     M: Multiplier<V>,
     const GROUP: usize,
     const UP: bool,
     const DOWN: bool,
-> {
-    pass: RecoveryPass<'a, V, M>,
-    fetch: &'a mut Prefetcher<'b, 1>,
-}
+>(RecoveryPass<'a, V, M>);
 
 impl<V: Streaming, M: Multiplier<V>> RecoveryPass<'_, V, M> {
     /// # Safety
     /// The tiles and the buffers are valid; the processor has the instruction set.
     #[inline(always)]
-    unsafe fn start<const GROUP: usize, const UP: bool, const DOWN: bool>(
-        self,
-        fetch: &mut Prefetcher<'_, 1>,
-    ) {
+    unsafe fn start<const GROUP: usize, const UP: bool, const DOWN: bool>(self) {
         let pass = self;
         // SAFETY: the caller's contract.
         unsafe {
             match pass.pass.levels {
-                0 => M::apart(RecoveryGroups::<V, M, 1, UP, DOWN> { pass, fetch }),
-                1 => M::apart(RecoveryGroups::<V, M, 2, UP, DOWN> { pass, fetch }),
-                2 => M::apart(RecoveryGroups::<V, M, 4, UP, DOWN> { pass, fetch }),
-                _ => M::apart(RecoveryGroups::<V, M, GROUP, UP, DOWN> { pass, fetch }),
+                0 => M::apart(RecoveryGroups::<V, M, 1, UP, DOWN>(pass)),
+                1 => M::apart(RecoveryGroups::<V, M, 2, UP, DOWN>(pass)),
+                2 => M::apart(RecoveryGroups::<V, M, 4, UP, DOWN>(pass)),
+                _ => M::apart(RecoveryGroups::<V, M, GROUP, UP, DOWN>(pass)),
             }
         }
     }
@@ -217,11 +203,11 @@ impl<V: Streaming, M: Multiplier<V>> RecoveryPass<'_, V, M> {
 }
 
 impl<V: Streaming, M: Multiplier<V>, const GROUP: usize, const UP: bool, const DOWN: bool>
-    KernelWork for RecoveryGroups<'_, '_, V, M, GROUP, UP, DOWN>
+    KernelWork for RecoveryGroups<'_, V, M, GROUP, UP, DOWN>
 {
     #[inline(always)]
     unsafe fn run(self) {
-        let Self { pass, fetch } = self;
+        let pass = self.0;
         let (places, level) = (pass.work.places, pass.pass.level);
         let (size, width) = (GROUP << level, places.columns.width());
         let mut group = pass.group::<GROUP>();
@@ -243,7 +229,6 @@ impl<V: Streaming, M: Multiplier<V>, const GROUP: usize, const UP: bool, const D
                         (true, true) => group.run::<UP, DOWN, true, true>(width),
                     }
                 }
-                fetch.step::<V>();
             }
         }
     }

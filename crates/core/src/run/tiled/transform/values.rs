@@ -14,7 +14,7 @@ use crate::run::tiled::multiplier::{KernelWork, Multiplier};
 use crate::run::tiled::transform::{Scalar, TransformTile, load, store};
 use crate::run::tiled::vector::Vector;
 
-impl<const PARTS: usize> TransformTile<PARTS> {
+impl<const PARTS: usize> TransformTile<'_, PARTS> {
     /// Returns the place from which an entry of a chunk is read. That is the value's own buffer if
     /// it has all bytes and the factor is 1; otherwise the entry is made in the tile, as always
     /// where symbols are Leopard's.
@@ -125,7 +125,7 @@ impl<const PARTS: usize> TransformTile<PARTS> {
 
 /// Makes the entry of a value in the tile, from the `bytes` bytes that the value's buffer has.
 struct ValueImport<'a, V, M, const PARTS: usize> {
-    tile: TransformTile<PARTS>,
+    tile: TransformTile<'a, PARTS>,
     value: &'a TransformValue,
     from: *const u8,
     bytes: usize,
@@ -156,7 +156,7 @@ impl<V: Vector, M: Multiplier<V>, const PARTS: usize> KernelWork for ValueImport
 
 /// Moves the entry of a value from the tile to the `bytes` bytes that the value's buffer has.
 struct ValueExport<'a, V, M, const PARTS: usize> {
-    tile: TransformTile<PARTS>,
+    tile: TransformTile<'a, PARTS>,
     value: &'a TransformValue,
     to: *mut u8,
     bytes: usize,
