@@ -220,7 +220,7 @@ fn place(variant: RunVariant) -> usize {
 }
 
 /// Number of sets of the first-level cache that can be distinguished by the address within a page.
-const SETS: usize = PAGE / LINE;
+pub(crate) const SETS: usize = PAGE / LINE;
 
 /// Returns the sets of the first-level cache that these packets of a body lie in, in the form that
 /// [`Variants`] stores.

@@ -5,7 +5,7 @@
 //! the inputs' transforms. An entry of a tile is a few granules of a block, one after the other. So
 //! each block is read once, and each sum is read and written once, however many there are. A sum
 //! that is kept from one call to the next lies in the caller's memory, tile after tile. Where parity
-//! blocks are short and lie close together, their own buffers are the tile of the sum.
+//! blocks are short and share all places of the cache, their own buffers are the tile of the sum.
 //!
 //! No block is prefetched by an instruction: processors fetch the lines that follow by themselves
 //! once an entry has some of them, and their prefetch instructions wait in the same queue as loads.
@@ -30,10 +30,12 @@ use std::sync::LazyLock;
 use crate::define::field::Field;
 use crate::define::subspace::Subspaces;
 use crate::define::tower::{CantorBasis, ELEMENTS, Element, base};
+use crate::limits::CACHE_WAYS;
 use crate::plan::machine::LINE;
 use crate::plan::transform::program::{
     Chunk, LevelPass, MOST_GRANULES, TransformField, TransformProgram, TransformValue,
 };
+use crate::plan::variants::SETS;
 use crate::run::buffers::{Memory, Scratch};
 use crate::run::tiled::multiplier::{KernelWork, Multiplier};
 use crate::run::tiled::vector::{Streaming, Vector};
@@ -275,21 +277,32 @@ impl<const PARTS: usize> TileGranules<PARTS> {
 
     /// Whether the sum of the inputs' transforms takes the room of the values that are computed
     /// from it, so that a transform takes less of the cache: if it fits there, and if the buffers
-    /// follow each other closely. Buffers that begin at pages would share few places in the cache.
+    /// share all places of the cache.
     #[inline(always)]
     fn are_in_outputs(self, program: &TransformProgram, memory: &Memory<'_>) -> bool {
         let [output] = program.outputs() else { return false };
-        let place = |value: &TransformValue| self.of(value, memory).0.addr();
+        let most = if program.has_one_tile() { MOST_GRANULES } else { program.tile() };
         let fits = |value: &TransformValue| {
             value.factor == Element::ONE && self.of(value, memory).1 == self.width()
         };
-        let follow =
-            |pair: &[TransformValue]| place(&pair[0]).abs_diff(place(&pair[1])) <= 2 * self.width();
-        let most = if program.has_one_tile() { MOST_GRANULES } else { program.tile() };
         self.count <= most
             && !(program.keeps() || program.adds() || program.is_leopard())
             && output.values().iter().all(fits)
-            && output.values().windows(2).all(follow)
+            && self.spread(output, memory)
+    }
+
+    /// Whether no set of the first-level cache has to hold more than twice as many lines of the
+    /// values' columns as it would if they followed each other in memory. Buffers that all begin at
+    /// pages share few sets. The set follows from the address within a page.
+    #[inline(always)]
+    fn spread(self, chunk: &Chunk, memory: &Memory<'_>) -> bool {
+        let (mut begun, lines) = ([0; SETS], self.width() / LINE);
+        for value in chunk.values() {
+            begun[self.of(value, memory).0.addr() / LINE % SETS] += 1;
+        }
+        let held = |set: usize| (0..lines).map(|line| begun[(set + SETS - line) % SETS]).sum();
+        let most: usize = (0..SETS).map(held).max().unwrap_or(0);
+        most <= (2 * lines * chunk.values().len()).div_ceil(SETS).max(CACHE_WAYS)
     }
 }
 
@@ -625,8 +638,8 @@ mod tests {
     use crate::define::long::LongMatrix;
     use crate::run::buffers::BufferPlace;
 
-    /// Whether the sum of 20 blocks takes the room of the parity blocks, which are `bytes` bytes
-    /// long and begin `distance` bytes apart.
+    /// Whether the sum takes the room of the parity blocks, which are `bytes` bytes long and begin
+    /// `distance` bytes apart.
     fn in_outputs(program: &TransformProgram, bytes: usize, distance: usize) -> bool {
         let (read, written) = program.buffers();
         let mut memory = vec![0; (read + written) * distance];
@@ -637,16 +650,17 @@ mod tests {
     }
 
     #[test]
-    fn sums_are_in_short_outputs_that_lie_close_together() {
-        let matrix = LongMatrix::new(CantorBasis::Own, 20, 5).unwrap();
+    fn sums_are_in_short_outputs_that_share_the_cache() {
+        let matrix = LongMatrix::new(CantorBasis::Own, 20, 25).unwrap();
         let encode = TransformProgram::encode(matrix);
         assert!(in_outputs(&encode, 1024, 1024));
         assert!(in_outputs(&encode, 1024, 2 * 1024));
+        assert!(in_outputs(&encode, 1024, 2 * 4096 + 320));
         assert!(in_outputs(&encode, 4096, 4096));
         assert!(!in_outputs(&encode, 1024, 4096));
         assert!(!in_outputs(&encode, 4096 + 128, 4096 + 128));
         assert!(!in_outputs(&TransformProgram::add(matrix, &[0, 1], 0..20), 1024, 1024));
-        let leopard = LongMatrix::new(CantorBasis::Leopard, 20, 5).unwrap();
+        let leopard = LongMatrix::new(CantorBasis::Leopard, 20, 25).unwrap();
         assert!(!in_outputs(&TransformProgram::encode(leopard), 1024, 1024));
     }
 }
