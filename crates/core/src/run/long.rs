@@ -397,6 +397,30 @@ mod tests {
         }
     }
 
+    /// Parity that is made in its own blocks, close together, or elsewhere and moved there.
+    #[test]
+    fn all_kernels_encode_leopards_symbols_close_together_and_apart() {
+        for (data, parity, length) in [(5, 3, 128), (20, 30, 1024), (3, 40, 4096), (9, 2, 190)] {
+            let matrix = LongMatrix::new(CantorBasis::Leopard, data, parity).unwrap();
+            let blocks = fill(data, length);
+            let rows: Vec<usize> = (0..parity).collect();
+            let mut expected = vec![vec![0; length]; parity];
+            let mut sums: Vec<&mut [u8]> = expected.iter_mut().map(Vec::as_mut_slice).collect();
+            let program = TransformProgram::add(matrix, &rows, 0..data);
+            run_on(WordKernel::Scalar, &program, &slices(&blocks), &mut sums, 1).unwrap();
+            let program = TransformProgram::encode(matrix);
+            for kernel in WordKernel::available() {
+                for distance in [length, length + 5, length + 4096] {
+                    let mut memory = vec![0xEE; parity * distance];
+                    let made = memory.chunks_exact_mut(distance);
+                    let mut made: Vec<&mut [u8]> = made.map(|made| &mut made[..length]).collect();
+                    run_on(kernel, &program, &slices(&blocks), &mut made, 1).unwrap();
+                    assert!(made == expected, "{kernel} {data} + {parity}, {distance}");
+                }
+            }
+        }
+    }
+
     /// Loses as many blocks as there are parity blocks, and recovers them.
     fn expect_recovered(kernel: WordKernel, matrix: LongMatrix, length: usize) {
         let (data, parity) = (matrix.data(), matrix.parity());

@@ -286,7 +286,7 @@ impl<const PARTS: usize> TileGranules<PARTS> {
             value.factor == Element::ONE && self.of(value, memory).1 == self.width()
         };
         self.count <= most
-            && !(program.keeps() || program.adds() || program.is_leopard())
+            && !(program.keeps() || program.adds())
             && output.values().iter().all(fits)
             && self.spread(output, memory)
     }
@@ -661,6 +661,6 @@ mod tests {
         assert!(!in_outputs(&encode, 4096 + 128, 4096 + 128));
         assert!(!in_outputs(&TransformProgram::add(matrix, &[0, 1], 0..20), 1024, 1024));
         let leopard = LongMatrix::new(CantorBasis::Leopard, 20, 25).unwrap();
-        assert!(!in_outputs(&TransformProgram::encode(leopard), 1024, 1024));
+        assert!(in_outputs(&TransformProgram::encode(leopard), 1024, 1024));
     }
 }

@@ -53,7 +53,8 @@ impl<const PARTS: usize> TransformTile<'_, PARTS> {
     }
 
     /// Multiplies the entry of a value by the value's factor, and writes it as Leopard's symbols to
-    /// the `bytes` bytes at `to`. If `adds`, adds it to these bytes instead.
+    /// the `bytes` bytes at `to`, which may be those of the entry. If `adds`, adds it to these bytes
+    /// instead.
     ///
     /// # Safety
     /// As [`TransformTile::import`].
@@ -68,10 +69,15 @@ impl<const PARTS: usize> TransformTile<'_, PARTS> {
         let (entry, maps) = (self.entry(value.entry), &M::leopard()[1]);
         let factor = Scalar::<V, M>::new(self.factors.value(value.factor), M::factors(self.base));
         for granule in (0..self.width()).step_by(PARTS * LINE) {
-            let (left, from) = (bytes.saturating_sub(granule), entry.wrapping_add(granule));
+            let (left, mut from) = (bytes.saturating_sub(granule), entry.wrapping_add(granule));
             let to = to.wrapping_add(granule);
+            let mut whole = [0_u8; 2 * LINE];
             // SAFETY: the granule is one of the entry's, and only bytes that are left are written.
             unsafe {
+                if from == to {
+                    whole.as_mut_ptr().copy_from_nonoverlapping(from, PARTS * LINE);
+                    from = whole.as_mut_ptr();
+                }
                 for at in (0..LINE).step_by(V::BYTES) {
                     let place = from.add(at);
                     let mut symbols = load::<V, PARTS>(place);
