@@ -61,8 +61,9 @@ from papers import catalogue, claims, plank, store
 RUN = "2026-11-27-final"
 COMMANDS = "files-4+2-shm-2026-11-22"
 # The records of wide codes and of new patterns, and that of docs/growth.svg.
-WIDE = "2026-11-27"
-GROWTH = "2026-11-28-growth"
+WIDE = "2026-11-30"
+PATTERNS = "2026-11-27"
+GROWTH = "2026-11-30-growth"
 # The date of the records of lab/planning.py.
 PLANNED = "2026-11-28"
 
@@ -400,8 +401,8 @@ TABLES = {
         f"{op}, {name}": f"peers-{op}-1k-staggered-{WIDE}-{name}" for op in ("encode", "decode") for name in ("wide", "long")
     }, wide),
     "new-patterns": Table("docs/speed.md", {
-        "10+4": f"peers-patterns-28672-staggered-{WIDE}-final",
-        "20+4": f"peers-patterns-49152-staggered-{WIDE}-final",
+        "10+4": f"peers-patterns-28672-staggered-{PATTERNS}-final",
+        "20+4": f"peers-patterns-49152-staggered-{PATTERNS}-final",
     }, new_patterns),
     "commands": Table("README.md", {"whole commands": COMMANDS}, commands),
     "families": Table("docs/codes.md", SHAPES, families, of_experiment),
