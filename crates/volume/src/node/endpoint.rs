@@ -320,7 +320,7 @@ impl EndpointInner {
             None => {
                 let own = match error.message() {
                     "" => error.kind().to_string(),
-                    message => message.to_owned(),
+                    message => spoken(message),
                 };
                 causes(error).fold(own, |text, cause| format!("{text}: {cause}"))
             }
@@ -497,6 +497,20 @@ impl EndpointInner {
 
 fn causes(error: &opendal::Error) -> impl Iterator<Item = &(dyn StdError + 'static)> {
     iter::successors(error.source(), |&cause| cause.source())
+}
+
+/// Returns what an S3 server says, where OpenDAL shows its answer as a struct of Rust. Any other
+/// message stays as it is.
+fn spoken(message: &str) -> String {
+    let field = |name: &str| {
+        let (_, value) = message.split_once(&format!("{name}: \""))?;
+        value.split_once("\", ").map(|(value, _)| value).filter(|value| !value.is_empty())
+    };
+    match (message.starts_with("S3Error {"), field(" code"), field(" message")) {
+        (true, Some(code), Some(text)) => format!("{code}: {text}").replace("\\\"", "\""),
+        (true, Some(code), None) => code.to_owned(),
+        _ => message.to_owned(),
+    }
 }
 
 /// If an error says that no connection to the server could be made, returns why: the root cause.

@@ -116,6 +116,24 @@ async fn what_a_server_repeats_is_not_shown() {
     }
 }
 
+/// What a bucket's server says is shown as its code and its words.
+#[tokio::test]
+async fn what_a_bucket_says_is_in_plain_words() {
+    let told = [
+        (
+            "<Code>AccessDenied</Code><Message>You do not own \"x\".</Message>",
+            "cannot read \"a\": AccessDenied: You do not own \"x\".",
+        ),
+        ("<Code>InvalidAccessKeyId</Code><Message/>", "cannot read \"a\": InvalidAccessKeyId"),
+    ];
+    for (body, expected) in told {
+        let body = format!("<Error>{body}<RequestId>7</RequestId></Error>");
+        let address = server(answer("403 Forbidden", body.len(), &body)).await;
+        let error = node(&uris(&address)[0]).read("a", None).await.unwrap_err();
+        assert!(error.to_string().ends_with(expected), "{error}");
+    }
+}
+
 #[tokio::test]
 async fn errors_of_a_server_that_is_not_there_show_no_secret() {
     // A port on which nobody listens.

@@ -160,13 +160,10 @@ pub(super) unsafe fn run_transform<
     let mut scratch = Scratch::new(if program.has_one_tile() { bytes } else { 2 * bytes });
     let mut places = vec![std::ptr::null_mut(); 2 * program.entries()];
     let (sum, work) = places.split_at_mut(program.entries());
-    let kept = memory.places.last().filter(|_| program.keeps()).map(|place| place.start);
     for start in granules.clone().step_by(step.max(1)) {
         let columns = TileGranules::<PARTS> { start, count: step.min(granules.end - start) };
-        // Tiles of a sum that is kept stand one after the other.
-        let before = start * program.entries() * PARTS * LINE;
         let room = scratch.start();
-        lay(sum, kept.map_or(room, |kept| kept.wrapping_add(before)), columns.width());
+        lay(sum, columns.kept(program, memory).unwrap_or(room), columns.width());
         let second = if program.has_one_tile() { room } else { room.wrapping_add(bytes) };
         lay(work, second, columns.width());
         if in_outputs {
@@ -180,11 +177,10 @@ pub(super) unsafe fn run_transform<
             places,
             columns,
         };
+        let tiles = [tile(sum), tile(work)];
         // SAFETY: each tile has room for the columns of each entry, and the caller vouches for the
         // buffers.
-        unsafe {
-            run_tile::<V, M, GROUP, PARTS>(program, &passes, memory, [tile(sum), tile(work)]);
-        }
+        unsafe { run_tile::<V, M, GROUP, PARTS>(program, &passes, memory, tiles) };
     }
 }
 
@@ -273,6 +269,13 @@ impl<const PARTS: usize> TileGranules<PARTS> {
         let place = memory.places[value.buffer];
         let start = self.start * PARTS * LINE;
         (place.start.wrapping_add(start), place.length.saturating_sub(start).min(self.width()))
+    }
+
+    /// The first byte of this tile in a sum that is kept, whose tiles stand one after the other.
+    #[inline(always)]
+    fn kept(self, program: &TransformProgram, memory: &Memory<'_>) -> Option<*mut u8> {
+        let place = memory.places.last().filter(|_| program.keeps())?;
+        Some(place.start.wrapping_add(self.start * program.entries() * PARTS * LINE))
     }
 
     /// Whether the sum of the inputs' transforms takes the room of the values that are computed
@@ -420,29 +423,10 @@ impl<const PARTS: usize> TransformTile<'_, PARTS> {
                     continue;
                 }
                 let factors = self.group_factors::<V, M, GROUP>(chunk, pass, first, all);
-                // Loops, because compilers leave closures outside of the functions that enable an
-                // instruction set.
                 for first in first..first + (1 << pass.level) {
-                    let mut sources = [std::ptr::null_mut(); GROUP];
-                    for (n, source) in sources.iter_mut().enumerate() {
-                        let entry = first + (n << pass.level);
-                        *source = match from {
-                            End::Tile(tile) => tile.entry(entry),
-                            End::Values(memory) => self.source::<V, M>(chunk, memory, entry),
-                        };
-                    }
-                    let mut targets = [std::ptr::null_mut(); GROUP];
-                    for (n, target) in targets.iter_mut().enumerate() {
-                        let entry = first + (n << pass.level);
-                        *target = match to {
-                            End::Tile(tile) => tile.entry(entry),
-                            End::Values(memory) if adds => match chunk.value(entry) {
-                                Some(value) => self.columns.of(value, memory).0,
-                                None => self.entry(entry),
-                            },
-                            End::Values(memory) => self.target(chunk, memory, entry),
-                        };
-                    }
+                    let entries = (first, pass.level);
+                    let sources = self.sources::<V, M, GROUP>(chunk, from, entries);
+                    let targets = self.targets::<GROUP>(chunk, to, entries, adds);
                     let ends = (&sources, &targets, self.width());
                     match adds {
                         false => {
@@ -456,6 +440,56 @@ impl<const PARTS: usize> TransformTile<'_, PARTS> {
                 }
             }
         }
+    }
+
+    /// The places from which a group is read: every 2^level-th entry from `first` on.
+    ///
+    /// # Safety
+    /// As [`TransformTile::pass`].
+    #[inline(always)]
+    unsafe fn sources<V: Vector, M: Multiplier<V>, const GROUP: usize>(
+        self,
+        chunk: &Chunk,
+        from: End<'_, PARTS>,
+        (first, level): (usize, u32),
+    ) -> [*mut u8; GROUP] {
+        // A loop, because compilers leave closures outside of the functions that enable an
+        // instruction set.
+        let mut sources = [std::ptr::null_mut(); GROUP];
+        for (n, source) in sources.iter_mut().enumerate() {
+            let entry = first + (n << level);
+            *source = match from {
+                End::Tile(tile) => tile.entry(entry),
+                // SAFETY: the caller's contract.
+                End::Values(memory) => unsafe { self.source::<V, M>(chunk, memory, entry) },
+            };
+        }
+        sources
+    }
+
+    /// The places to which a group is written, or added if `adds`, like
+    /// [`sources`](Self::sources).
+    #[inline(always)]
+    fn targets<const GROUP: usize>(
+        self,
+        chunk: &Chunk,
+        to: End<'_, PARTS>,
+        (first, level): (usize, u32),
+        adds: bool,
+    ) -> [*mut u8; GROUP] {
+        let mut targets = [std::ptr::null_mut(); GROUP];
+        for (n, target) in targets.iter_mut().enumerate() {
+            let entry = first + (n << level);
+            *target = match to {
+                End::Tile(tile) => tile.entry(entry),
+                End::Values(memory) if adds => match chunk.value(entry) {
+                    Some(value) => self.columns.of(value, memory).0,
+                    None => self.entry(entry),
+                },
+                End::Values(memory) => self.target(chunk, memory, entry),
+            };
+        }
+        targets
     }
 }
 

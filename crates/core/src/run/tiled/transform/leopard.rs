@@ -69,15 +69,12 @@ impl<const PARTS: usize> TransformTile<'_, PARTS> {
         let (entry, maps) = (self.entry(value.entry), &M::leopard()[1]);
         let factor = Scalar::<V, M>::new(self.factors.value(value.factor), M::factors(self.base));
         for granule in (0..self.width()).step_by(PARTS * LINE) {
-            let (left, mut from) = (bytes.saturating_sub(granule), entry.wrapping_add(granule));
+            let (left, from) = (bytes.saturating_sub(granule), entry.wrapping_add(granule));
             let to = to.wrapping_add(granule);
-            let mut whole = [0_u8; 2 * LINE];
+            let mut copy = [0; 2 * LINE];
             // SAFETY: the granule is one of the entry's, and only bytes that are left are written.
             unsafe {
-                if from == to {
-                    whole.as_mut_ptr().copy_from_nonoverlapping(from, PARTS * LINE);
-                    from = whole.as_mut_ptr();
-                }
+                let from = apart(from, to, &mut copy[..PARTS * LINE]);
                 for at in (0..LINE).step_by(V::BYTES) {
                     let place = from.add(at);
                     let mut symbols = load::<V, PARTS>(place);
@@ -101,6 +98,21 @@ impl<const PARTS: usize> TransformTile<'_, PARTS> {
             }
         }
     }
+}
+
+/// Returns the place of a granule, or that of its copy if it lies where it will be overwritten. The
+/// copy is as long as the granule.
+///
+/// # Safety
+/// The granule is valid.
+#[inline(always)]
+unsafe fn apart(from: *mut u8, to: *mut u8, copy: &mut [u8]) -> *mut u8 {
+    if from != to {
+        return from;
+    }
+    // SAFETY: the caller's contract.
+    unsafe { copy.as_mut_ptr().copy_from_nonoverlapping(from, copy.len()) };
+    copy.as_mut_ptr()
 }
 
 /// Writes a granule at the end of a block, which has only `left` bytes of it. If `adds`, adds it to
