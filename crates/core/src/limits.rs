@@ -232,8 +232,8 @@ pub(crate) const VERIFIED_BYTES: usize = 64 << 10;
 /// improved, over a field too large for tables. Each takes 60 ns, all together two seconds.
 pub(crate) const MOST_QUOTIENTS: usize = 1 << 25;
 
-/// Total bytes of the two tiles of a transform of long codes. (Sapphire Rapids, 4,096 + 410 blocks of
-/// 4 KiB: twice as much is as fast, four times as much 0.88 times as fast.)
+/// Total bytes of the two tiles of a transform of long codes. (Sapphire Rapids, 4,096 + 410 blocks
+/// of 4 KiB: twice as much is as fast, four times as much 0.88 times as fast.)
 pub(crate) const TRANSFORM_TILE_BYTES: usize = 512 << 10;
 
 /// Like [`TRANSFORM_TILE_BYTES`], for the tile of a transform of bytes, whose blocks are mostly

@@ -319,8 +319,8 @@ impl TransformProgram {
     }
 
     /// The number of granules of each entry that are transformed together, unless blocks are
-    /// shorter. In long codes, the number is chosen so that the two tiles of a transform stay in the
-    /// second-level cache while entries are long enough.
+    /// shorter. In long codes, the number is chosen so that the two tiles of a transform stay in
+    /// the second-level cache while entries are long enough.
     pub(crate) fn tile(&self) -> usize {
         let bytes = match self.field {
             TransformField::Tower(_) => TRANSFORM_TILE_BYTES / 2,
@@ -351,9 +351,9 @@ impl TransformProgram {
     /// even if there are no levels.
     pub(crate) fn passes(&self, most: u32) -> Vec<LevelPass> {
         let count = self.levels.div_ceil(most).max(1);
-        // Blocks of near passes have 16 entries if a pass has two levels, and 32 if it has three: so
-        // where some passes have a level less, it is the last of the former, but the first of the
-        // latter, whose blocks would have 64 entries and leave the first-level cache.
+        // Where some passes have a level less than others, these are the last ones if passes have
+        // at most two levels, so that blocks of near passes have 16 entries; but the first ones if
+        // passes have three, because blocks of 64 entries would leave the first-level cache.
         let rest = if most < 3 { count - 1 } else { 0 };
         let bound = |pass: u32| (self.levels * pass + rest) / count;
         let pass =

@@ -4,8 +4,8 @@
 //! second-level cache. One holds the entries of the chunk that is transformed, the other the sum of
 //! the inputs' transforms. An entry of a tile is a few granules of a block, one after the other. So
 //! each block is read once, and each sum is read and written once, however many there are. A sum
-//! that is kept from one call to the next lies in the caller's memory, tile after tile. Where parity
-//! blocks are short and share all places of the cache, their own buffers are the tile of the sum.
+//! that is kept from one call to the next lies in the caller's memory, tile after tile. Where
+//! parity blocks are short and share all places of the cache, they are the tile of the sum.
 //!
 //! No block is prefetched by an instruction: processors fetch the lines that follow by themselves
 //! once an entry has some of them, and their prefetch instructions wait in the same queue as loads.

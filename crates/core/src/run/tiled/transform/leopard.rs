@@ -53,8 +53,8 @@ impl<const PARTS: usize> TransformTile<'_, PARTS> {
     }
 
     /// Multiplies the entry of a value by the value's factor, and writes it as Leopard's symbols to
-    /// the `bytes` bytes at `to`, which may be those of the entry. If `adds`, adds it to these bytes
-    /// instead.
+    /// the `bytes` bytes at `to`, which may be those of the entry. If `adds`, adds it to these
+    /// bytes instead.
     ///
     /// # Safety
     /// As [`TransformTile::import`].
