@@ -421,6 +421,28 @@ mod tests {
         }
     }
 
+    /// Threads divide short blocks, whose parity each of them may make in place or in a tile.
+    #[test]
+    fn threads_encode_as_one_does() {
+        for (basis, length) in [(CantorBasis::Own, 1024), (CantorBasis::Leopard, 1090)] {
+            for parity in [130, 256, 300] {
+                let matrix = LongMatrix::new(basis, 300, parity).unwrap();
+                let (blocks, program) = (fill(300, length), TransformProgram::encode(matrix));
+                let encode = |threads, distance: usize| {
+                    let mut memory = vec![0xEE; parity * distance];
+                    let made = memory.chunks_exact_mut(distance);
+                    let mut made: Vec<&mut [u8]> = made.map(|made| &mut made[..length]).collect();
+                    run(&program, &slices(&blocks), &mut made, threads).unwrap();
+                    made.iter().map(|made| made.to_vec()).collect::<Vec<_>>()
+                };
+                let expected = encode(1, 4096);
+                for (threads, distance) in [(1, length), (2, length), (4, length), (3, 4096)] {
+                    assert!(encode(threads, distance) == expected, "{parity}, {threads} threads");
+                }
+            }
+        }
+    }
+
     /// Loses as many blocks as there are parity blocks, and recovers them.
     fn expect_recovered(kernel: WordKernel, matrix: LongMatrix, length: usize) {
         let (data, parity) = (matrix.data(), matrix.parity());

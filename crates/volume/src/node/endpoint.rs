@@ -502,14 +502,14 @@ fn causes(error: &opendal::Error) -> impl Iterator<Item = &(dyn StdError + 'stat
 /// Returns what an S3 server says, where OpenDAL shows its answer as a struct of Rust. Any other
 /// message stays as it is.
 fn spoken(message: &str) -> String {
-    let field = |name: &str| {
-        let (_, value) = message.split_once(&format!("{name}: \""))?;
-        value.split_once("\", ").map(|(value, _)| value).filter(|value| !value.is_empty())
-    };
-    match (message.starts_with("S3Error {"), field(" code"), field(" message")) {
-        (true, Some(code), Some(text)) => format!("{code}: {text}").replace("\\\"", "\""),
-        (true, Some(code), None) => code.to_owned(),
-        _ => message.to_owned(),
+    let told = message.strip_prefix("S3Error { code: \"").and_then(|rest| {
+        let (code, rest) = rest.split_once("\", message: \"")?;
+        Some((code, rest.split_once("\", resource: \"")?.0))
+    });
+    match told {
+        Some(("", "")) | None => message.to_owned(),
+        Some((code, "")) => code.to_owned(),
+        Some((code, text)) => format!("{code}: {text}").replace("\\\"", "\""),
     }
 }
 

@@ -121,8 +121,8 @@ async fn what_a_server_repeats_is_not_shown() {
 async fn what_a_bucket_says_is_in_plain_words() {
     let told = [
         (
-            "<Code>AccessDenied</Code><Message>You do not own \"x\".</Message>",
-            "cannot read \"a\": AccessDenied: You do not own \"x\".",
+            "<Code>AccessDenied</Code><Message>You do not own \"x\", sorry.</Message>",
+            "cannot read \"a\": AccessDenied: You do not own \"x\", sorry.",
         ),
         ("<Code>InvalidAccessKeyId</Code><Message/>", "cannot read \"a\": InvalidAccessKeyId"),
     ];

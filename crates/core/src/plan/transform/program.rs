@@ -121,7 +121,7 @@ pub(crate) struct LevelPass {
 impl LevelPass {
     /// Returns the passes of an inverse transform in their order, each with the entries that it
     /// takes; the transform itself takes them in reverse. The two lowest passes go over one block
-    /// of entries after the other, because a block fits into the first-level cache.
+    /// of entries after the other, because a block mostly fits into the first-level cache.
     #[inline(always)]
     pub(crate) fn near_first(
         passes: &[Self],
@@ -319,8 +319,8 @@ impl TransformProgram {
     }
 
     /// The number of granules of each entry that are transformed together, unless blocks are
-    /// shorter. In long codes, the number is chosen so that the two tiles of a transform stay in
-    /// the second-level cache while entries are long enough.
+    /// shorter or sums are made in the outputs. In long codes, the two tiles of a transform stay in
+    /// the second-level cache, unless so many entries would be shorter than [`LEAST_GRANULES`].
     pub(crate) fn tile(&self) -> usize {
         let bytes = match self.field {
             TransformField::Tower(_) => TRANSFORM_TILE_BYTES / 2,
@@ -335,7 +335,8 @@ impl TransformProgram {
         if self.keeps { self.tile() } else { self.tile().min(granules.div_ceil(4)).max(1) }
     }
 
-    /// Whether one tile is enough: no chunk is transformed while the sum of others is kept.
+    /// Whether one tile of scratch is enough: that of the only chunk, whose transform is the sum, or
+    /// that of a chunk that is transformed while the sum lies in the caller's memory.
     pub(crate) fn has_one_tile(&self) -> bool {
         self.keeps || self.inputs.len().max(self.outputs.len()) < 2
     }
@@ -353,7 +354,8 @@ impl TransformProgram {
         let count = self.levels.div_ceil(most).max(1);
         // Where some passes have a level less than others, these are the last ones if passes have
         // at most two levels, so that blocks of near passes have 16 entries; but the first ones if
-        // passes have three, because blocks of 64 entries would leave the first-level cache.
+        // passes have three, because blocks of 32 entries stay in the first-level cache more often
+        // than those of 64.
         let rest = if most < 3 { count - 1 } else { 0 };
         let bound = |pass: u32| (self.levels * pass + rest) / count;
         let pass =
@@ -369,7 +371,7 @@ impl TransformProgram {
 /// 800 blocks of 64 KiB are encoded 1.2 to 1.3 times as fast with 8 as with 2.)
 const LEAST_GRANULES: usize = 8;
 
-/// Largest number of granules of an entry in a tile: a page of each block.
+/// Largest number of granules of an entry in a tile: a page of each block of a long code.
 pub(crate) const MOST_GRANULES: usize = 32;
 
 /// Sorts values, each given by the number of its point, its buffer and its factor, into chunks.

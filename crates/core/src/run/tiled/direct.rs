@@ -13,7 +13,7 @@ use crate::run::buffers::{BufferPlace, Memory, Table};
 use crate::run::tiled::multiplier::Multiplier;
 use crate::run::tiled::transform::recovery::run_recovery;
 use crate::run::tiled::transform::run_transform;
-use crate::run::tiled::vector::{Streaming, Vector};
+use crate::run::tiled::vector::Vector;
 
 /// The cells of sums, in some strips.
 pub(crate) struct DirectMemory<'a> {
@@ -176,7 +176,7 @@ impl PacketTerms<'_> {
 /// As [`run_products`]. A transform's buffers are the inputs and the outputs.
 #[inline(always)]
 pub(super) unsafe fn run_words<
-    V: Streaming,
+    V: Vector,
     M: Multiplier<V>,
     const OUTPUTS: usize,
     const LANES: usize,

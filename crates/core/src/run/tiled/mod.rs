@@ -82,9 +82,10 @@ pub(crate) type DirectRunner = unsafe fn(&Terms, &DirectMemory<'_>);
 /// Runs a program of a long code over a range of granules.
 ///
 /// Its safety contract: the places of `memory` are the program's buffers, each valid for its length
-/// (for writing if the program writes it). Outputs to which values are added hold whole granules up
-/// to the end of the range. No other thread accesses these granules of the outputs or writes those
-/// of the inputs.
+/// (for writing if the program writes it). Buffers that are written overlap no other buffer.
+/// Outputs to which values are added hold whole granules up to the end of the range. The range
+/// begins at a multiple of [`TransformProgram::tile`] if a sum is kept. No other thread accesses
+/// these granules of the outputs or writes those of the inputs.
 pub(crate) type TransformRunner = unsafe fn(&TransformProgram, &Memory<'_>, Range<usize>);
 
 /// A program prepared for a tiled kernel.

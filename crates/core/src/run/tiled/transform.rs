@@ -1,14 +1,16 @@
 //! Transforms of blocks, some granules of each at a time.
 //!
-//! A program (see [`crate::plan::transform::program`]) runs over two *tiles*, which stay in the
-//! second-level cache. One holds the entries of the chunk that is transformed, the other the sum of
-//! the inputs' transforms. An entry of a tile is a few granules of a block, one after the other. So
-//! each block is read once, and each sum is read and written once, however many there are. A sum
-//! that is kept from one call to the next lies in the caller's memory, tile after tile. Where
-//! parity blocks are short and share all places of the cache, they are the tile of the sum.
+//! A program (see [`crate::plan::transform::program`]) runs over one or two *tiles*, which stay in
+//! the second-level cache unless there are many entries. One holds the sum of the inputs'
+//! transforms, the other the entries of a chunk that is transformed meanwhile. An entry of a tile
+//! is a few granules of a block, one after the other. So each block is read once, and each sum is
+//! read and written once, however many there are. A sum that is kept from one call to the next lies
+//! in the caller's memory, tile after tile. Where parity blocks are short, and not all at the same
+//! places within pages, they are the tile of the sum.
 //!
-//! No block is prefetched by an instruction: processors fetch the lines that follow by themselves
-//! once an entry has some of them, and their prefetch instructions wait in the same queue as loads.
+//! No instruction prefetches blocks. Processors fetch the lines that follow by themselves once an
+//! entry has some of them; a prefetch would take one of the few places in which loads wait for
+//! their lines.
 //!
 //! Levels are taken up to three at a time: eight entries are loaded into registers, go through
 //! twelve butterflies, and are stored. Passes leave out groups of entries that are all zero on the
@@ -38,7 +40,7 @@ use crate::plan::transform::program::{
 use crate::plan::variants::SETS;
 use crate::run::buffers::{Memory, Scratch};
 use crate::run::tiled::multiplier::{KernelWork, Multiplier};
-use crate::run::tiled::vector::{Streaming, Vector};
+use crate::run::tiled::vector::Vector;
 
 /// For every point, the three bytes by which it multiplies ([`Element::factors`]).
 type PointFactors = LazyLock<Vec<[u8; 3]>>;
@@ -142,7 +144,7 @@ impl FieldFactors {
 /// As [`TransformRunner`](super::TransformRunner).
 #[inline(always)]
 pub(super) unsafe fn run_transform<
-    V: Streaming,
+    V: Vector,
     M: Multiplier<V>,
     const GROUP: usize,
     const PARTS: usize,
@@ -156,20 +158,21 @@ pub(super) unsafe fn run_transform<
     let whole = TileGranules::<PARTS> { start: granules.start, count: granules.len() };
     let in_outputs = whole.are_in_outputs(program, memory);
     let step = if in_outputs { granules.len() } else { program.tile().min(granules.len()) };
-    let bytes = program.entries() * step * PARTS * LINE;
-    let mut scratch = Scratch::new(if program.has_one_tile() { bytes } else { 2 * bytes });
+    let width = step * PARTS * LINE;
+    let computed = program.outputs().iter().map(|chunk| chunk.values().len()).sum::<usize>();
+    let of_sum = program.entries() - if in_outputs { computed } else { 0 };
+    let of_work = if program.has_one_tile() { 0 } else { program.entries() };
+    let mut scratch = Scratch::new((of_sum + of_work) * width);
     let mut places = vec![std::ptr::null_mut(); 2 * program.entries()];
     let (sum, work) = places.split_at_mut(program.entries());
     for start in granules.clone().step_by(step.max(1)) {
         let columns = TileGranules::<PARTS> { start, count: step.min(granules.end - start) };
+        // If one tile is enough, only one of the two is used: that of the sum, or if the sum is
+        // kept, the other.
+        let second = if program.has_one_tile() { 0 } else { of_sum * width };
         let room = scratch.start();
-        lay(sum, columns.kept(program, memory).unwrap_or(room), columns.width());
-        let second = if program.has_one_tile() { room } else { room.wrapping_add(bytes) };
-        lay(work, second, columns.width());
-        if in_outputs {
-            let values = program.outputs().iter().flat_map(Chunk::values);
-            values.for_each(|value| sum[value.entry] = columns.of(value, memory).0);
-        }
+        columns.lay_sum(program, memory, (room, in_outputs), sum);
+        lay(work, room.wrapping_add(second), columns.width());
         let tile = |places| TransformTile::<PARTS> {
             factors,
             base,
@@ -178,8 +181,8 @@ pub(super) unsafe fn run_transform<
             columns,
         };
         let tiles = [tile(sum), tile(work)];
-        // SAFETY: each tile has room for the columns of each entry, and the caller vouches for the
-        // buffers.
+        // SAFETY: each tile that is used has room of its own for the columns of each entry, and the
+        // caller vouches for the buffers.
         unsafe { run_tile::<V, M, GROUP, PARTS>(program, &passes, memory, tiles) };
     }
 }
@@ -193,9 +196,9 @@ fn lay(entries: &mut [*mut u8], start: *mut u8, width: usize) {
 }
 
 /// # Safety
-/// As [`run_transform`]; the tiles are valid.
+/// As [`run_transform`]; the tiles are valid, and do not overlap if the program needs both.
 #[inline(always)]
-unsafe fn run_tile<V: Streaming, M: Multiplier<V>, const GROUP: usize, const PARTS: usize>(
+unsafe fn run_tile<V: Vector, M: Multiplier<V>, const GROUP: usize, const PARTS: usize>(
     program: &TransformProgram,
     passes: &[LevelPass],
     memory: &Memory<'_>,
@@ -271,6 +274,31 @@ impl<const PARTS: usize> TileGranules<PARTS> {
         (place.start.wrapping_add(start), place.length.saturating_sub(start).min(self.width()))
     }
 
+    /// Lays the entries of the sum: where the values that are computed from it lie, if it is made in
+    /// the outputs, and in `room` those without a value; otherwise where it is kept, or in `room`.
+    #[inline(always)]
+    fn lay_sum(
+        self,
+        program: &TransformProgram,
+        memory: &Memory<'_>,
+        (room, in_outputs): (*mut u8, bool),
+        sum: &mut [*mut u8],
+    ) {
+        if !in_outputs {
+            return lay(sum, self.kept(program, memory).unwrap_or(room), self.width());
+        }
+        let mut next = room;
+        for (entry, place) in sum.iter_mut().enumerate() {
+            match program.outputs().iter().find_map(|chunk| chunk.value(entry)) {
+                Some(value) => *place = self.of(value, memory).0,
+                None => {
+                    *place = next;
+                    next = next.wrapping_add(self.width());
+                }
+            }
+        }
+    }
+
     /// The first byte of this tile in a sum that is kept, whose tiles stand one after the other.
     #[inline(always)]
     fn kept(self, program: &TransformProgram, memory: &Memory<'_>) -> Option<*mut u8> {
@@ -279,8 +307,8 @@ impl<const PARTS: usize> TileGranules<PARTS> {
     }
 
     /// Whether the sum of the inputs' transforms takes the room of the values that are computed
-    /// from it, so that a transform takes less of the cache: if it fits there, and if the buffers
-    /// share all places of the cache.
+    /// from it, so that a transform takes less of the cache: if it fits there, and if not all of the
+    /// buffers compete for the same part of the cache.
     #[inline(always)]
     fn are_in_outputs(self, program: &TransformProgram, memory: &Memory<'_>) -> bool {
         let [output] = program.outputs() else { return false };
@@ -295,21 +323,26 @@ impl<const PARTS: usize> TileGranules<PARTS> {
     }
 
     /// Whether no set of the first-level cache has to hold more than twice as many lines of the
-    /// values' columns as it would if they followed each other in memory. Buffers that all begin at
-    /// pages share few sets. The set follows from the address within a page.
+    /// values' columns as it would if they followed each other in memory, or no more than it has
+    /// room for. Buffers that all begin at pages compete for few sets. The set follows from the
+    /// address within a page.
     #[inline(always)]
     fn spread(self, chunk: &Chunk, memory: &Memory<'_>) -> bool {
         let (mut begun, lines) = ([0; SETS], self.width() / LINE);
         for value in chunk.values() {
             begun[self.of(value, memory).0.addr() / LINE % SETS] += 1;
         }
-        let held = |set: usize| (0..lines).map(|line| begun[(set + SETS - line) % SETS]).sum();
-        let most: usize = (0..SETS).map(held).max().unwrap_or(0);
+        let mut held: usize = begun[..lines].iter().sum();
+        let mut most = held;
+        for set in lines..lines + SETS {
+            held = held + begun[set % SETS] - begun[set - lines];
+            most = most.max(held);
+        }
         most <= (2 * lines * chunk.values().len()).div_ceil(SETS).max(CACHE_WAYS)
     }
 }
 
-/// The entries of a transform: some granules of each, entry after entry.
+/// The entries of a transform: some granules of each.
 #[derive(Clone, Copy)]
 struct TransformTile<'a, const PARTS: usize> {
     factors: FieldFactors,
@@ -352,7 +385,7 @@ impl<const PARTS: usize> TransformTile<'_, PARTS> {
     /// The tiles are valid, and so are the buffers. Only passes of level 0 have values as an end:
     /// as the first if `INVERSE`, otherwise as the second.
     #[inline(always)]
-    unsafe fn pass<V: Streaming, M: Multiplier<V>, const GROUP: usize, const INVERSE: bool>(
+    unsafe fn pass<V: Vector, M: Multiplier<V>, const GROUP: usize, const INVERSE: bool>(
         self,
         chunk: &Chunk,
         (pass, entries): (LevelPass, Range<usize>),
@@ -397,7 +430,7 @@ impl<const PARTS: usize> TransformTile<'_, PARTS> {
     /// As [`TransformTile::pass`]; `GROUP` is 2 to the number of the pass's levels.
     #[inline(always)]
     unsafe fn groups<
-        V: Streaming,
+        V: Vector,
         M: Multiplier<V>,
         const GROUP: usize,
         const INVERSE: bool,
@@ -514,7 +547,7 @@ struct GroupsWork<
     const NARROW: bool,
 >(PassWork<'a, V, M, PARTS>);
 
-impl<V: Streaming, M: Multiplier<V>, const PARTS: usize> PassWork<'_, V, M, PARTS> {
+impl<V: Vector, M: Multiplier<V>, const PARTS: usize> PassWork<'_, V, M, PARTS> {
     /// # Safety
     /// As [`TransformTile::pass`]; if `NARROW`, all factors are elements of GF(2^8).
     #[inline(always)]
@@ -532,7 +565,7 @@ impl<V: Streaming, M: Multiplier<V>, const PARTS: usize> PassWork<'_, V, M, PART
 }
 
 impl<
-    V: Streaming,
+    V: Vector,
     M: Multiplier<V>,
     const PARTS: usize,
     const GROUP: usize,
@@ -552,8 +585,9 @@ impl<
 /// target, or adds them to those there if `ADDS`.
 ///
 /// # Safety
-/// Sources and targets are valid for the bytes; the processor has the instruction set; if `NARROW`,
-/// all factors are elements of GF(2^8).
+/// Sources and targets are valid for the bytes, and each is the place of one of the others or apart
+/// from them; the processor has the instruction set; if `NARROW`, all factors are elements of
+/// GF(2^8).
 #[inline(always)]
 unsafe fn group<
     V: Vector,

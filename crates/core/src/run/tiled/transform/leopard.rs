@@ -74,7 +74,7 @@ impl<const PARTS: usize> TransformTile<'_, PARTS> {
             let mut copy = [0; 2 * LINE];
             // SAFETY: the granule is one of the entry's, and only bytes that are left are written.
             unsafe {
-                let from = apart(from, to, &mut copy[..PARTS * LINE]);
+                let from = unless_same(from, to, &mut copy[..PARTS * LINE]);
                 for at in (0..LINE).step_by(V::BYTES) {
                     let place = from.add(at);
                     let mut symbols = load::<V, PARTS>(place);
@@ -106,7 +106,7 @@ impl<const PARTS: usize> TransformTile<'_, PARTS> {
 /// # Safety
 /// The granule is valid.
 #[inline(always)]
-unsafe fn apart(from: *mut u8, to: *mut u8, copy: &mut [u8]) -> *mut u8 {
+unsafe fn unless_same(from: *mut u8, to: *mut u8, copy: &mut [u8]) -> *mut u8 {
     if from != to {
         return from;
     }

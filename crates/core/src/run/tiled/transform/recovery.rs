@@ -26,7 +26,7 @@ use crate::plan::transform::program::{Chunk, LevelPass, TransformField, Transfor
 use crate::run::buffers::{Memory, Scratch};
 use crate::run::tiled::multiplier::{KernelWork, Multiplier};
 use crate::run::tiled::transform::{Scalar, TileGranules, butterflies, load, plus, store};
-use crate::run::tiled::vector::{Streaming, Vector};
+use crate::run::tiled::vector::Vector;
 
 /// Runs a recovery over the range `granules` of all buffers, which are whole granules. `GROUP` is
 /// the number of entries that a pass holds in registers.
@@ -34,7 +34,7 @@ use crate::run::tiled::vector::{Streaming, Vector};
 /// # Safety
 /// As [`TransformRunner`](crate::run::tiled::TransformRunner).
 #[inline(always)]
-pub(crate) unsafe fn run_recovery<V: Streaming, M: Multiplier<V>, const GROUP: usize>(
+pub(crate) unsafe fn run_recovery<V: Vector, M: Multiplier<V>, const GROUP: usize>(
     program: &TransformProgram,
     memory: &Memory<'_>,
     granules: Range<usize>,
@@ -95,7 +95,7 @@ impl<F: Copy> RecoveryWork<'_, F> {
     /// # Safety
     /// The tiles have room for all entries, and the buffers are valid.
     #[inline(always)]
-    unsafe fn run<V: Streaming, M: Multiplier<V, Factor = F>, const GROUP: usize>(
+    unsafe fn run<V: Vector, M: Multiplier<V, Factor = F>, const GROUP: usize>(
         self,
         passes: &[LevelPass],
         tiles: RecoveryTiles,
@@ -172,7 +172,7 @@ struct RecoveryGroups<
     const DOWN: bool,
 >(RecoveryPass<'a, V, M>);
 
-impl<V: Streaming, M: Multiplier<V>> RecoveryPass<'_, V, M> {
+impl<V: Vector, M: Multiplier<V>> RecoveryPass<'_, V, M> {
     /// # Safety
     /// The tiles and the buffers are valid; the processor has the instruction set.
     #[inline(always)]
@@ -202,8 +202,8 @@ impl<V: Streaming, M: Multiplier<V>> RecoveryPass<'_, V, M> {
     }
 }
 
-impl<V: Streaming, M: Multiplier<V>, const GROUP: usize, const UP: bool, const DOWN: bool>
-    KernelWork for RecoveryGroups<'_, V, M, GROUP, UP, DOWN>
+impl<V: Vector, M: Multiplier<V>, const GROUP: usize, const UP: bool, const DOWN: bool> KernelWork
+    for RecoveryGroups<'_, V, M, GROUP, UP, DOWN>
 {
     #[inline(always)]
     unsafe fn run(self) {
@@ -234,7 +234,7 @@ impl<V: Streaming, M: Multiplier<V>, const GROUP: usize, const UP: bool, const D
     }
 }
 
-impl<V: Streaming, M: Multiplier<V>> RecoveryPass<'_, V, M> {
+impl<V: Vector, M: Multiplier<V>> RecoveryPass<'_, V, M> {
     /// Returns a group with the derivatives of the pass's levels; all else is set later.
     #[inline(always)]
     fn group<const GROUP: usize>(&self) -> EntryGroup<V, M, GROUP> {
