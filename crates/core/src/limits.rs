@@ -233,8 +233,8 @@ pub(crate) const VERIFIED_BYTES: usize = 64 << 10;
 pub(crate) const MOST_QUOTIENTS: usize = 1 << 25;
 
 /// Total bytes of the two tiles of a transform of long codes with up to 256 entries; longer ones
-/// have entries of 1 KiB. (Sapphire Rapids, 512 entries of 4 KiB: with entries of 2 KiB, 4,096 + 410
-/// blocks are encoded 0.88 times as fast as with 1 KiB.)
+/// have entries of 1 KiB. (Sapphire Rapids, 4,096 + 410 blocks of 4 KiB, thus 512 entries: with
+/// entries of 2 KiB they are encoded 0.88 times as fast as with 1 KiB.)
 pub(crate) const TRANSFORM_TILE_BYTES: usize = 512 << 10;
 
 /// Like [`TRANSFORM_TILE_BYTES`], for the tile of a transform of bytes, whose blocks are mostly

@@ -335,8 +335,8 @@ impl TransformProgram {
         if self.keeps { self.tile() } else { self.tile().min(granules.div_ceil(4)).max(1) }
     }
 
-    /// Whether one tile of scratch is enough: that of the only chunk, whose transform is the sum, or
-    /// that of a chunk that is transformed while the sum lies in the caller's memory.
+    /// Whether one tile of scratch is enough: that of the only chunk, whose transform is the sum,
+    /// or that of a chunk that is transformed while the sum lies in the caller's memory.
     pub(crate) fn has_one_tile(&self) -> bool {
         self.keeps || self.inputs.len().max(self.outputs.len()) < 2
     }

@@ -274,8 +274,9 @@ impl<const PARTS: usize> TileGranules<PARTS> {
         (place.start.wrapping_add(start), place.length.saturating_sub(start).min(self.width()))
     }
 
-    /// Lays the entries of the sum: where the values that are computed from it lie, if it is made in
-    /// the outputs, and in `room` those without a value; otherwise where it is kept, or in `room`.
+    /// Lays the entries of the sum: where the values that are computed from it lie, if it is made
+    /// in the outputs, and in `room` those without a value; otherwise where it is kept, or in
+    /// `room`.
     #[inline(always)]
     fn lay_sum(
         self,
@@ -307,8 +308,8 @@ impl<const PARTS: usize> TileGranules<PARTS> {
     }
 
     /// Whether the sum of the inputs' transforms takes the room of the values that are computed
-    /// from it, so that a transform takes less of the cache: if it fits there, and if not all of the
-    /// buffers compete for the same part of the cache.
+    /// from it, so that a transform takes less of the cache: if it fits there, and if not all of
+    /// the buffers compete for the same part of the cache.
     #[inline(always)]
     fn are_in_outputs(self, program: &TransformProgram, memory: &Memory<'_>) -> bool {
         let [output] = program.outputs() else { return false };
