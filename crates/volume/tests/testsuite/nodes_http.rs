@@ -122,9 +122,9 @@ async fn what_a_bucket_says_is_in_plain_words() {
     let told = [
         (
             "<Code>AccessDenied</Code><Message>You do not own \"x\", sorry.</Message>",
-            "cannot read \"a\": AccessDenied: You do not own \"x\", sorry.",
+            "cannot read a: AccessDenied: You do not own \"x\", sorry.",
         ),
-        ("<Code>InvalidAccessKeyId</Code><Message/>", "cannot read \"a\": InvalidAccessKeyId"),
+        ("<Code>InvalidAccessKeyId</Code><Message/>", "cannot read a: InvalidAccessKeyId"),
     ];
     for (body, expected) in told {
         let body = format!("<Error>{body}<RequestId>7</RequestId></Error>");
