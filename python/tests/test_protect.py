@@ -117,7 +117,7 @@ def test_what_is_not_protected_is_told(photos):
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory):
-    """A file that takes longer to protect than a test. It has no holes, which are not read."""
+    """A file that takes longer to protect, with as much parity, than signals come. It has no holes, which are not read."""
     path = tmp_path_factory.mktemp("large") / "large"
     with open(path, "wb") as file:
         for _ in range(64):
@@ -134,7 +134,7 @@ def root(large, tmp_path):
 
 @contextmanager
 def interrupted(firings):
-    """Sends signals while the block runs: soon, and then every 0.3 s. The last of `firings` raises KeyboardInterrupt in it."""
+    """Sends signals while the block runs: soon, and then every 0.05 s. The last of `firings` raises KeyboardInterrupt in it."""
     fired = []
 
     def fire(*_):
@@ -144,11 +144,12 @@ def interrupted(firings):
             raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGALRM, fire)
-    signal.setitimer(signal.ITIMER_REAL, 0.05, 0.3)
+    signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
     try:
         with pytest.raises(KeyboardInterrupt):
             yield
     finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert len(fired) == firings
 
@@ -156,14 +157,14 @@ def interrupted(firings):
 @pytest.mark.parametrize("threads, firings", [(1, 1), (2, 1), (1, 4), (2, 4)])
 def test_an_interrupt_ends_protection(root, threads, firings):
     with interrupted(firings):
-        paritas.protect(root, threads=threads, sync=False)
+        paritas.protect(root, redundancy="100%", threads=threads, sync=False)
     assert [path for path in root.rglob("*") if path.is_file()] == [root / "large"]
 
 
 def test_an_interrupt_ends_an_update(root, tmp_path):
     (root / "large").rename(tmp_path / "large")
     (root / "small").write_bytes(b"small")
-    paritas.protect(root, sync=False)
+    paritas.protect(root, redundancy="100%", sync=False)
     before = sorted(root.rglob("*"))
     (tmp_path / "large").rename(root / "large")
     with interrupted(4):
