@@ -277,6 +277,25 @@ mod tests {
         }
     }
 
+    /// Encodes blocks, of which the first is not short, into parity blocks that begin `distance`
+    /// bytes apart, and checks that nothing between them is written.
+    fn encode_apart(
+        kernel: WordKernel,
+        program: &TransformProgram,
+        blocks: &[Vec<u8>],
+        (parity, distance): (usize, usize),
+        threads: usize,
+    ) -> Vec<Vec<u8>> {
+        let length = blocks[0].len();
+        let mut memory = vec![0xEE; parity * distance];
+        let made = memory.chunks_exact_mut(distance);
+        let mut made: Vec<&mut [u8]> = made.map(|made| &mut made[..length]).collect();
+        run_on(kernel, program, &slices(blocks), &mut made, threads).unwrap();
+        let mut between = memory.chunks_exact(distance).flat_map(|made| &made[length..]);
+        assert!(between.all(|&byte| byte == 0xEE), "{kernel}, {distance}");
+        memory.chunks_exact(distance).map(|made| made[..length].to_vec()).collect()
+    }
+
     /// Parity blocks that lie close together hold the sum while it is made; others do not.
     #[test]
     fn all_kernels_encode_into_blocks_close_together_and_apart() {
@@ -293,13 +312,8 @@ mod tests {
             let program = TransformProgram::encode(matrix);
             for kernel in WordKernel::available() {
                 for distance in [length, length + 3, length + 4096] {
-                    let mut memory = vec![0xEE; parity * distance];
-                    let made = memory.chunks_exact_mut(distance);
-                    let mut made: Vec<&mut [u8]> = made.map(|made| &mut made[..length]).collect();
-                    run_on(kernel, &program, &slices(&blocks), &mut made, 1).unwrap();
+                    let made = encode_apart(kernel, &program, &blocks, (parity, distance), 1);
                     assert!(made == expected, "{kernel} {data} + {parity}, {distance}");
-                    let mut between = memory.chunks_exact(distance).flat_map(|m| &m[length..]);
-                    assert!(between.all(|&byte| byte == 0xEE), "{kernel} {data} + {parity}");
                 }
             }
         }
@@ -411,10 +425,7 @@ mod tests {
             let program = TransformProgram::encode(matrix);
             for kernel in WordKernel::available() {
                 for distance in [length, length + 5, length + 4096] {
-                    let mut memory = vec![0xEE; parity * distance];
-                    let made = memory.chunks_exact_mut(distance);
-                    let mut made: Vec<&mut [u8]> = made.map(|made| &mut made[..length]).collect();
-                    run_on(kernel, &program, &slices(&blocks), &mut made, 1).unwrap();
+                    let made = encode_apart(kernel, &program, &blocks, (parity, distance), 1);
                     assert!(made == expected, "{kernel} {data} + {parity}, {distance}");
                 }
             }
@@ -428,12 +439,9 @@ mod tests {
             for parity in [130, 256, 300] {
                 let matrix = LongMatrix::new(basis, 300, parity).unwrap();
                 let (blocks, program) = (fill(300, length), TransformProgram::encode(matrix));
-                let encode = |threads, distance: usize| {
-                    let mut memory = vec![0xEE; parity * distance];
-                    let made = memory.chunks_exact_mut(distance);
-                    let mut made: Vec<&mut [u8]> = made.map(|made| &mut made[..length]).collect();
-                    run(&program, &slices(&blocks), &mut made, threads).unwrap();
-                    made.iter().map(|made| made.to_vec()).collect::<Vec<_>>()
+                let encode = |threads, distance| {
+                    let kernel = WordKernel::best();
+                    encode_apart(kernel, &program, &blocks, (parity, distance), threads)
                 };
                 let expected = encode(1, 4096);
                 for (threads, distance) in [(1, length), (2, length), (4, length), (3, 4096)] {

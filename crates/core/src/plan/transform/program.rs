@@ -319,8 +319,9 @@ impl TransformProgram {
     }
 
     /// The number of granules of each entry that are transformed together, unless blocks are
-    /// shorter or sums are made in the outputs. In long codes, the two tiles of a transform stay in
-    /// the second-level cache, unless so many entries would be shorter than [`LEAST_GRANULES`].
+    /// shorter or sums are made in the outputs. In long codes, the number is chosen so that the two
+    /// tiles of a transform fit into the second-level cache. If there are too many entries for
+    /// that, each has [`LEAST_GRANULES`], and the tiles are larger.
     pub(crate) fn tile(&self) -> usize {
         let bytes = match self.field {
             TransformField::Tower(_) => TRANSFORM_TILE_BYTES / 2,
