@@ -68,7 +68,7 @@ def reed_solomon(effort: Effort) -> list[Point]:
     spec = lambda m, w: f"reed-solomon:k={K},m={m},w={w}"
     return [
         Point(f"{spec(m, w)} {s}", lambda m=m, w=w, s=s: speed_up(
-            f"M = {m}, W = {w}", spec(m, w), s, WORD_RUNS, ("--packet", WORD_PACKET), "words", effort))
+            f"M = {m}, W = {w}", spec(m, w), s, WORD_RUNS, ("--packet", WORD_PACKET) if s == "columns" else (), "words", effort))
         for m in PARITIES for w in WORDS for s in SPLITS[:3] if divides(s, m, WORD_PACKET)
     ]  # fmt: skip
 
@@ -174,7 +174,7 @@ def tuned(codes: tuple[str, ...]) -> tempfile.TemporaryDirectory:
 def automatic(effort: Effort) -> list[Point]:
     """The poster's future work: settings that are found automatically."""
     few = [1, 4] if effort.quick else list(PARITIES)
-    grids = {f"reed-solomon:k={K},m={m},w=8": grid(m, SPLITS[:3], [LINE], PACKETS[1:]) for m in few}
+    grids = {f"reed-solomon:k={K},m={m},w=8": grid(m, SPLITS[:3], [None], PACKETS[1:]) for m in few}
     grids |= {f"cauchy:k={K},m={m},w=5": grid(m, SPLITS, PACKETS, PACKETS) for m in few}
     sets = [1 << 20, 32 << 20]
     codes = tuple(grids)
@@ -184,16 +184,19 @@ def automatic(effort: Effort) -> list[Point]:
     ]  # fmt: skip
 
 
-def grid(m: int, splits: list[str], packets: list[int], columns: list[int]) -> dict[str, str]:
-    """Returns all settings, each by what it is called: `packets` are those that make a difference, for columns `columns`."""
-    settings = {f"1 thread, packets of {packet}": f"threads=1,packet={packet}" for packet in packets}
+def grid(m: int, splits: list[str], packets: list[int | None], columns: list[int]) -> dict[str, str]:
+    """Returns all settings, each by what it is called: `packets` are those that make a difference, for columns `columns`. Words have no
+    packets, but for columns."""
+    called = lambda packet: "" if packet is None else f", packets of {packet}"
+    given = lambda packet: "" if packet is None else f",packet={packet}"
+    settings = {f"1 thread{called(packet)}": f"threads=1{given(packet)}" for packet in packets}
     for threads in cores():
         for split in splits:
             for packet in columns if split == "columns" else packets:
-                if divides(split, m, packet):
+                if divides(split, m, packet or LINE):
                     # Each number of threads is used, whatever tune found out about how many bytes are worth one.
-                    settings[f"{split}, {threads} threads, packets of {packet}"] = (
-                        f"threads={threads},bytes-a-thread=1,split={split},packet={packet}"
+                    settings[f"{split}, {threads} threads{called(packet)}"] = (
+                        f"threads={threads},bytes-a-thread=1,split={split}{given(packet)}"
                     )
     return settings
 
@@ -213,7 +216,8 @@ def middle(row: str, name: str, code: str, size: int, against: str, cache: str, 
     """The middle of three ratios, because the processors of a virtual machine may share a core for some tenths of a second; in a
     quick run a single one."""
     count = 1 if effort.quick else 3
-    words = ("bench", "--code", code, "--tuned-packet", "--threads", 0, "--set", size, "--reps", pairs.FEWEST, "--against", against)
+    tuned = ("--tuned-packet",) if code.startswith("cauchy") else ()
+    words = ("bench", "--code", code, *tuned, "--threads", 0, "--set", size, "--reps", pairs.FEWEST, "--against", against)
     cells = [ratio_cell(row, f"over {name}", paritas(*words, cache=cache)[0], shown(words)) for _ in range(count)]
     return sorted(cells, key=lambda cell: cell.value)[count // 2]
 

@@ -218,7 +218,9 @@ impl From<paritas_tune::Error> for Failure {
         match error {
             paritas_tune::Error::Core(error) => error.into(),
             paritas_tune::Error::Memory(bytes) => Self::memory(bytes),
-            error @ paritas_tune::Error::NoPackets(_) => Self::arguments(error.to_string()),
+            error @ (paritas_tune::Error::NoPackets(_) | paritas_tune::Error::NoRoom { .. }) => {
+                Self::arguments(error.to_string())
+            }
             other => Self::internal(other.to_string()),
         }
     }

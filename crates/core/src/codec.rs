@@ -139,8 +139,9 @@ impl Codec {
         &self.engine.setup.options
     }
 
-    /// Returns the name of the kernel that runs, in either layout; for blocks of an LT code, the
-    /// name of the tiled kernel.
+    /// Returns the name of the kernel that runs, in either layout: that of the tiled kernel for
+    /// blocks of an LT code, and where the chosen kernel could not run some program so far
+    /// ([`Codec::fallback`]).
     pub fn kernel_name(&self) -> &'static str {
         self.engine.kernel_name()
     }

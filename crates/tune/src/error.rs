@@ -12,6 +12,13 @@ pub enum Error {
     Memory(usize),
     /// The code with this spec has no packet size to choose.
     NoPackets(String),
+    /// No packet of a code fits into a set.
+    NoRoom {
+        /// The spec of the code.
+        spec: String,
+        /// The bytes of all shards together.
+        set: usize,
+    },
 }
 
 /// The crate's result type.
@@ -34,6 +41,9 @@ impl fmt::Display for Error {
                     "{spec} has no packets whose size matters: it is computed in words or blocks"
                 )
             }
+            Self::NoRoom { spec, set } => {
+                write!(f, "no packet of {spec} fits into a set of {set} bytes")
+            }
         }
     }
 }
@@ -42,7 +52,7 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Core(error) => Some(error),
-            Self::Memory(_) | Self::NoPackets(_) => None,
+            Self::Memory(_) | Self::NoPackets(_) | Self::NoRoom { .. } => None,
         }
     }
 }

@@ -42,7 +42,7 @@ const STEPS: usize = 8;
 ///
 /// # Errors
 /// If a code is not legal; if it is in the word layout or an LT code, which have no packet size to
-/// choose; if the processor lacks the kernel; or if the system lacks memory.
+/// choose; if no packet fits into a set; if the processor lacks the kernel; or if the system lacks memory.
 pub fn find_packets(
     codes: &[Spec],
     options: &CodecOptions,
@@ -75,6 +75,9 @@ fn fastest_packet(
         KernelChoice::Only(kernel) => kernel.vector_bytes(),
         _ => LEAST,
     };
+    if set / cells < unit {
+        return Err(Error::NoRoom { spec: code.spec().to_string(), set });
+    }
     let mut about = String::new();
     let measured = two_stages(unit, MOST.min(set / cells), |sizes| {
         let mut contest = Contest::new("packet", spec, set)?;

@@ -165,9 +165,9 @@ pub struct Schedule {
     /// the stage is computed [default: 1]. Only dpg and bbdpg have more than one.
     #[arg(long, value_name = "N", hide_short_help = true)]
     pub stage: Option<u8>,
-    /// The method that reduces XORs.
-    #[arg(long, value_enum, default_value = "slp")]
-    pub pass: PassName,
+    /// The method that reduces XORs [default: slp].
+    #[arg(long, value_enum)]
+    pub pass: Option<PassName>,
     /// Scale the matrix anew, or not at all [default: as in the code].
     #[arg(long, value_enum, hide_short_help = true)]
     pub normalise: Option<Switch>,
@@ -176,12 +176,14 @@ pub struct Schedule {
     /// i is 0 (off) or 1 (on), j is 0 (direct), 1 (smart), 2 (um) or 3 (wm).
     #[arg(long, value_name = "i,j", conflicts_with_all = ["pass", "normalise"], hide_short_help = true)]
     pub strategy: Option<Strategy>,
-    /// The order of the operations.
-    #[arg(long, value_enum, default_value = "parity", hide_short_help = true)]
-    pub order: OrderName,
-    /// The cost that slp and searches minimise.
-    #[arg(long, value_enum, default_value = "total")]
-    pub cost: CostName,
+    /// The order of the operations [default: parity].
+    #[arg(long, value_enum, hide_short_help = true)]
+    pub order: Option<OrderName>,
+    /// The cost that slp and searches minimise [default: total].
+    ///
+    /// Without either, it decides between ways to reconstruct.
+    #[arg(long, value_enum)]
+    pub cost: Option<CostName>,
     /// The cost of an XOR in copies, with --cost weighted.
     ///
     /// Without it, as measured by `paritas tune`, or 1.5.
@@ -229,7 +231,18 @@ pub struct Schedule {
 impl Schedule {
     /// Returns the method that reduces XORs.
     pub fn pass(&self) -> PassName {
-        self.strategy.map_or(self.pass, |strategy| strategy.pass)
+        let chosen = self.strategy.map(|strategy| strategy.pass).or(self.pass);
+        chosen.unwrap_or(PassName::Slp)
+    }
+
+    /// Returns the order of the operations.
+    pub fn order(&self) -> OrderName {
+        self.order.unwrap_or(OrderName::Parity)
+    }
+
+    /// Returns the cost that slp and searches minimise.
+    pub fn cost(&self) -> CostName {
+        self.cost.unwrap_or(CostName::Total)
     }
 
     /// Returns how the matrix is scaled. `None` means as in the code.

@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 
 use clap::ValueEnum;
-use paritas::{KernelChoice, Spec, Split};
+use paritas::{DEFAULT_PACKET, KernelChoice, Spec, Split};
 use paritas_report::speed::{AlignWord, OperationWord};
 
 use crate::args::against::Against;
@@ -88,7 +88,8 @@ tenth of the fraction, up to four times as many pairs are taken. If that does no
 are fewer than 20 pairs, the figure is called too noisy. For an LT code, GB/s is k x block bytes. \
 Its decode computes all data from blocks received in random order; the graph is solved once, in \
 the first run, as for the segments of a file; the roofline reads k blocks. LT codes have no --op \
-update, and --packet, --tuned-packet, --pass, --cost, --order and --split do not apply to them.")]
+update, and --packet, --tuned-packet, --pass, --cost, --order and --split do not apply to them. Of \
+these, codes in words take --split alone, and --packet with --split columns.")]
 pub struct Bench {
     /// The code.
     #[arg(long, value_name = "SPEC", value_parser = code_name())]
@@ -113,9 +114,11 @@ pub struct Bench {
     /// For decode of an LT code, the seed of the blocks received.
     #[arg(long, value_name = "N", hide_short_help = true)]
     pub seed: Option<u64>,
-    /// Bytes of a packet.
-    #[arg(long, default_value_t = paritas::DEFAULT_PACKET, value_name = "BYTES")]
-    pub packet: usize,
+    /// Bytes of a packet [default: 64].
+    ///
+    /// Codes in words have packets only for --split columns.
+    #[arg(long, value_name = "BYTES")]
+    pub packet: Option<usize>,
     /// Use the packet that `paritas tune` found for the code [default: 64].
     #[arg(long, conflicts_with_all = ["packet", "sweep"], hide_short_help = true)]
     pub tuned_packet: bool,
@@ -136,18 +139,20 @@ pub struct Bench {
     /// The method that reduces XORs [default: slp, or as tuned].
     #[arg(long, value_enum, hide_short_help = true)]
     pub pass: Option<PassName>,
-    /// The cost that slp minimises.
+    /// The cost that slp minimises [default: total].
     ///
     /// fused is for the kernel that runs, which must be a compiled one.
-    #[arg(long, value_enum, default_value = "total", hide_short_help = true)]
-    pub cost: CostName,
-    /// The order in which operations are planned.
+    #[arg(long, value_enum, hide_short_help = true)]
+    pub cost: Option<CostName>,
+    /// The order in which operations are planned [default: parity].
     ///
-    /// A compiled kernel still takes the cheapest of several orders; all other kernels run the
-    /// order as it is.
-    #[arg(long, value_enum, default_value = "parity", hide_short_help = true)]
-    pub order: OrderName,
-    /// The kernel: auto, or one that `paritas doctor` lists.
+    /// A compiled kernel still takes the cheapest of several orders, and cannot run the order data;
+    /// all other kernels run the order as it is.
+    #[arg(long, value_enum, hide_short_help = true)]
+    pub order: Option<OrderName>,
+    /// The kernel: auto, jit, or one for packets that `paritas doctor` lists.
+    ///
+    /// Codes in words run on the kernel for words that has the same registers.
     #[arg(long, default_value = "auto")]
     pub kernel: KernelChoice,
     /// The most threads to use; 0 means one for each processor.
@@ -155,10 +160,12 @@ pub struct Bench {
     pub threads: usize,
     /// Use one thread for each BYTES bytes of all shards.
     ///
-    /// Up to --threads [default: as tuned].
+    /// Up to --threads, which must not be 1 [default: as tuned].
     #[arg(long, value_name = "BYTES", hide_short_help = true)]
     pub bytes_a_thread: Option<NonZeroUsize>,
     /// How threads share the work: auto, stripe, node, columns or rows.
+    ///
+    /// --threads must not be 1.
     ///
     /// Each thread takes some stripes (stripe), some of the nodes to compute (node), some bytes of
     /// every packet in whole cache lines (columns), or some rows of every node (rows; codes in
@@ -191,15 +198,30 @@ pub struct Bench {
 }
 
 impl Bench {
+    /// Returns the bytes of a packet.
+    pub fn packet(&self) -> usize {
+        self.packet.unwrap_or(DEFAULT_PACKET)
+    }
+
+    /// Returns the cost that slp minimises.
+    pub fn cost(&self) -> CostName {
+        self.cost.unwrap_or(CostName::Total)
+    }
+
+    /// Returns the order in which operations are planned.
+    pub fn order(&self) -> OrderName {
+        self.order.unwrap_or(OrderName::Parity)
+    }
+
     /// Returns the arguments of the run to compare with: these, with the settings of `other`.
     pub fn with(&self, other: &Against) -> Self {
         Self {
             code: self.against_code.as_ref().unwrap_or(&self.code).clone(),
             against_code: None,
             kernel: other.kernel.unwrap_or(self.kernel),
-            order: other.order.unwrap_or(self.order),
+            order: other.order.or(self.order),
             pass: other.pass.or(self.pass),
-            packet: other.packet.unwrap_or(self.packet),
+            packet: other.packet.or(self.packet),
             threads: other.threads.unwrap_or(self.threads),
             bytes_a_thread: other.bytes_a_thread.or(self.bytes_a_thread),
             split: other.split.or(self.split),
@@ -246,7 +268,7 @@ pub struct Tune {
     /// stored: use `encode --packet`.
     #[arg(long, conflicts_with = "dry_run")]
     pub packet: bool,
-    /// With --packet, the kernel: one that `paritas doctor` lists.
+    /// With --packet, the kernel: jit, or one for packets that `paritas doctor` lists.
     ///
     /// auto takes the kernel that is used for files.
     #[arg(long, requires = "packet", conflicts_with = "dry_run", default_value = "auto")]

@@ -57,21 +57,21 @@ pub struct MatrixSearch {
     #[arg(long, value_name = "N", hide_short_help = true)]
     pub patience: Option<usize>,
     /// For sa, the initial probability of accepting a worse successor.
-    #[arg(long, value_name = "RATE", hide_short_help = true)]
+    #[arg(long, value_name = "RATE", value_parser = parse_rate, hide_short_help = true)]
     pub accept: Option<f64>,
     /// For sa, the annealing factor.
     ///
     /// After T steps that probability is multiplied by e^(-FACTOR T).
-    #[arg(long, value_name = "FACTOR", hide_short_help = true)]
+    #[arg(long, value_name = "FACTOR", value_parser = parse_factor, hide_short_help = true)]
     pub cooling: Option<f64>,
     /// For ga, the fraction of the population that become parents [default: 0.3].
-    #[arg(long, value_name = "RATE", hide_short_help = true)]
+    #[arg(long, value_name = "RATE", value_parser = parse_share, hide_short_help = true)]
     pub select: Option<f64>,
     /// For ga, the probability that two parents have a child in a generation.
-    #[arg(long, value_name = "RATE", hide_short_help = true)]
+    #[arg(long, value_name = "RATE", value_parser = parse_rate, hide_short_help = true)]
     pub birth: Option<f64>,
     /// For ga, the probability that an individual mutates in a generation.
-    #[arg(long, value_name = "RATE", hide_short_help = true)]
+    #[arg(long, value_name = "RATE", value_parser = parse_rate, hide_short_help = true)]
     pub mutation: Option<f64>,
     /// For ga, the largest number of individuals [default: 60].
     #[arg(long, value_name = "N", hide_short_help = true)]
@@ -182,5 +182,26 @@ fn parse_seconds(text: &str) -> Result<Duration, String> {
     match text.parse() {
         Ok(seconds) if (0.0..=1e9).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
         _ => Err(format!("must be a number of seconds from 0 to 1000000000; got `{text}`")),
+    }
+}
+
+fn parse_rate(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(rate) if (0.0..=1.0).contains(&rate) => Ok(rate),
+        _ => Err(format!("must be a number from 0 to 1; got `{text}`")),
+    }
+}
+
+fn parse_share(text: &str) -> Result<f64, String> {
+    match parse_rate(text)? {
+        0.0 => Err("must be above 0; got `0`".to_owned()),
+        share => Ok(share),
+    }
+}
+
+fn parse_factor(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(factor) if factor.is_finite() && factor >= 0.0 => Ok(factor),
+        _ => Err(format!("must be a number of at least 0; got `{text}`")),
     }
 }

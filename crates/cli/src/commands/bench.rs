@@ -2,6 +2,7 @@
 //! XOR for each byte allow.
 
 mod blocks;
+mod suited;
 
 use std::cell::RefCell;
 use std::num::NonZeroUsize;
@@ -21,7 +22,7 @@ use crate::args::choices::{MOST_MEASURED, OrderName, named, word};
 use crate::args::codes::CostName;
 use crate::args::machine::{Align, Bench, Operation, Sweep};
 use crate::commands::Outcome;
-use crate::commands::packet_rule::expect_packets;
+use crate::commands::bench::suited::expect_suited;
 use crate::commands::schedule::stage_range;
 use crate::exit::{Exit, Failure};
 use crate::output::{Output, bytes, counted};
@@ -39,30 +40,18 @@ const ROOFLINE_PACKET: usize = 4096;
 /// Measures a code, and reports.
 pub fn run(args: &Bench, output: &Output) -> Outcome {
     let code = Code::new(&args.code)?;
-    let against = args.against.is_some() || args.against_code.is_some();
-    if code.graph().is_some() && (against || args.best_roofline || !args.erase.is_empty()) {
-        let spec = code.spec();
-        return Err(Failure::arguments(format!(
-            "--against, --against-code, --best-roofline and --erase are not for LT codes; got {spec}"
-        )));
-    }
+    let other = args.against_code.as_ref().map(Code::new).transpose()?;
+    expect_suited(&code, other.as_ref(), args)?;
     if code.graph().is_some() {
         return blocks::run(code, args, output);
-    }
-    if args.reception.is_some() || args.seed.is_some() {
-        let spec = code.spec();
-        return Err(Failure::arguments(format!(
-            "--reception and --seed are for LT codes; got {spec}"
-        )));
     }
     match args.sweep {
         None if args.tuned_packet => {
             let packet = paritas_tune::packet(code.spec()).unwrap_or(DEFAULT_PACKET);
-            bench(code, &Bench { packet, ..args.clone() }, output)?;
+            bench(code, &Bench { packet: Some(packet), ..args.clone() }, output)?;
         }
         None => bench(code, args, output)?,
         Some(Sweep::Packet) => {
-            expect_packets(&code, "--sweep packet")?;
             let packets: Vec<usize> = packets(&code, args.set).collect();
             if packets.is_empty() {
                 let (spec, set) = (code.spec(), args.set);
@@ -71,7 +60,7 @@ pub fn run(args: &Bench, output: &Output) -> Outcome {
                 )));
             }
             for packet in packets {
-                bench(code.clone(), &Bench { packet, ..args.clone() }, output)?;
+                bench(code.clone(), &Bench { packet: Some(packet), ..args.clone() }, output)?;
             }
         }
     }
@@ -98,12 +87,12 @@ fn bench(code: Code, args: &Bench, output: &Output) -> Result<(), Failure> {
     subject.warn_of_set(args, output);
     let line = BenchLine {
         erased: Some(subject.erased().to_vec()),
-        packet: Some(args.packet),
-        order: Some(args.order.into()),
+        packet: Some(args.packet()),
+        order: Some(args.order().into()),
         split: Some(word(subject.codec.split_in_use().name())?),
         ..measured.line(args, subject.stage, subject.shard)
     };
-    let what = format!("packet {}, shards of {} bytes", args.packet, subject.shard);
+    let what = format!("packet {}, shards of {} bytes", args.packet(), subject.shard);
     measured.report(args, output, line, &what);
     Ok(())
 }
@@ -124,8 +113,8 @@ fn compare(mut subject: Workload, args: &Bench, output: &Output) -> Result<(), F
     let line = ComparisonLine {
         run,
         erased: subject.erased().to_vec(),
-        packet: args.packet,
-        order: args.order.into(),
+        packet: args.packet(),
+        order: args.order().into(),
         split: word(subject.codec.split_in_use().name())?,
         against_split: word(base.codec.split_in_use().name())?,
         against: against.to_string(),
@@ -273,7 +262,7 @@ impl Measured {
         let Self { spec, kernel, speed, .. } = self;
         let Ratio { median, low, high, pairs, .. } = self.fraction;
         let doubt = if self.fraction.is_noisy() { ", too noisy to rely on" } else { "" };
-        let packet = args.sweep.map_or(String::new(), |_| format!(", packet {}", args.packet));
+        let packet = args.sweep.map_or(String::new(), |_| format!(", packet {}", args.packet()));
         let than = match &args.against_code {
             None => format!("with {against}"),
             Some(_) => format!("{base} {against}").trim_end().to_owned(),
@@ -345,9 +334,9 @@ fn options(code: &Code, args: &Bench) -> Result<CodecOptions, Failure> {
     let split = args.split.unwrap_or(tuned.split);
     let bytes_a_thread = args.bytes_a_thread.map_or(tuned.bytes_a_thread, NonZeroUsize::get);
     let pass = args.pass.map_or(tuned.plan.pass, Pass::from);
-    let machine = tuned.kernel.resolve(args.packet).machine();
+    let machine = tuned.kernel.resolve(args.packet()).machine();
     for (flag, is_fused) in
-        [("cost", args.cost == CostName::Fused), ("order", args.order == OrderName::Fused)]
+        [("cost", args.cost() == CostName::Fused), ("order", args.order() == OrderName::Fused)]
     {
         if machine.is_none() && is_fused {
             return Err(Failure::arguments(format!(
@@ -357,9 +346,9 @@ fn options(code: &Code, args: &Bench) -> Result<CodecOptions, Failure> {
     }
     let machine = machine.unwrap_or(Machine::AVX2);
     let weight = paritas_tune::xor_weight();
-    let objective = args.cost.objective(machine, weight);
-    let plan = tuned.plan.pass(pass).objective(objective).order(args.order.order(machine));
-    let options = tuned.packet(args.packet).threads(args.threads).bytes_a_thread(bytes_a_thread);
+    let objective = args.cost().objective(machine, weight);
+    let plan = tuned.plan.pass(pass).objective(objective).order(args.order().order(machine));
+    let options = tuned.packet(args.packet()).threads(args.threads).bytes_a_thread(bytes_a_thread);
     Ok(options.split(split).plan(plan).direct(false))
 }
 
@@ -370,7 +359,7 @@ fn expect_measurable(code: &Code, all: usize, args: &Bench) -> Result<(), Failur
     }
     Err(Failure::arguments(format!(
         "--packet {}: shards of one strip of {} have {} together; at most {} are measured",
-        args.packet,
+        args.packet(),
         code.spec(),
         bytes(all as u64),
         bytes(MOST_MEASURED as u64)
@@ -474,12 +463,12 @@ impl Workload {
     /// Warns if threads share the work in another way than was asked for.
     fn warn_of_split(&self, args: &Bench, output: &Output) {
         let (asked, used) = (args.split, self.codec.split_in_use());
-        if let Some(asked) = asked.filter(|&asked| asked != used && args.threads != 1) {
+        if let Some(asked) = asked.filter(|&asked| asked != used) {
             let spec = self.codec.code().spec();
             output.warn(&format!(
                 "{spec}: this work cannot be shared by {asked} with packets of {} bytes; threads \
                  share it by {used}",
-                args.packet
+                args.packet()
             ));
         }
     }
@@ -568,8 +557,8 @@ impl Workload {
             op: Operation::Decode,
             stage: Some(self.stage),
             kernel: KernelChoice::Only(Kernel::Scalar),
-            cost: CostName::Total,
-            order: OrderName::Parity,
+            cost: None,
+            order: None,
             best_roofline: false,
             erase: self.erased().to_vec(),
             ..args.clone()
@@ -613,13 +602,20 @@ impl Workload {
             }
             (Operation::Promote, None) => (sources, targets),
         };
+        // What ran may be another kernel than what was asked for: its program adds in the order data.
+        let measured = match self.codec.fallback() {
+            Some(_) => self.codec.kernel_name().parse()?,
+            None => args.kernel,
+        };
         let is_of_the_lab =
-            matches!(args.kernel, KernelChoice::Only(kernel) if kernel.is_of_the_lab());
+            matches!(measured, KernelChoice::Only(kernel) if kernel.is_of_the_lab());
         // In the word layout a strip is a word, and a shard is one stream.
         let (kernel, packet, rows) = match (args.best_roofline, is_of_the_lab) {
             (true, _) => (KernelChoice::Only(Kernel::best(DEFAULT_PACKET)), DEFAULT_PACKET, 1),
-            (false, true) => (args.kernel, ROOFLINE_PACKET, 1),
-            (false, false) => (args.kernel, args.packet, (self.codec.strip() / args.packet).max(1)),
+            (false, true) => (measured, ROOFLINE_PACKET, 1),
+            (false, false) => {
+                (measured, args.packet(), (self.codec.strip() / args.packet()).max(1))
+            }
         };
         let code = one_xor_a_byte(sources, targets, rows)?;
         let nodes = sources + targets;
@@ -628,7 +624,8 @@ impl Workload {
             stage: None,
             set: self.shard * nodes,
             kernel,
-            packet,
+            packet: Some(packet),
+            order: None,
             erase: Vec::new(),
             ..args.clone()
         };
@@ -648,12 +645,13 @@ fn lost(code: &Code, args: &Bench, stage: u8, data_nodes: usize) -> Result<Vec<u
     lost.sort_unstable();
     lost.dedup();
     let last = lost.last().copied().unwrap_or_default();
-    if args.op != Operation::Decode || last >= nodes {
-        let given = args.erase.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
+    if args.op != Operation::Decode {
+        return Err(Failure::arguments("--erase is for --op decode"));
+    }
+    if last >= nodes {
+        let most = nodes - 1;
         return Err(Failure::arguments(format!(
-            "--erase is for --op decode and must name some of the nodes 0 to {} of {spec}; got \
-             {given}",
-            nodes - 1
+            "--erase must name some of the nodes 0 to {most} of {spec}; got {last}"
         )));
     }
     Ok(lost)
@@ -673,14 +671,14 @@ fn stage(code: &Code, args: &Bench) -> Result<u8, Failure> {
         Operation::Promote | Operation::Update => last,
         Operation::Decode => args.stage.unwrap_or(last),
     };
-    if (1..=last).contains(&stage) && args.stage.is_none_or(|given| given == stage) {
+    if args.stage.is_some() && args.op != Operation::Decode {
+        return Err(Failure::arguments("--stage is for --op decode"));
+    }
+    if (1..=last).contains(&stage) {
         return Ok(stage);
     }
-    let (given, spec) = (args.stage.unwrap_or(stage), code.spec());
-    let stages = stage_range(last);
-    Err(Failure::arguments(format!(
-        "--stage is for --op decode and must be {stages} for {spec}; got {given}"
-    )))
+    let (stages, spec) = (stage_range(last), code.spec());
+    Err(Failure::arguments(format!("--stage must be {stages} for {spec}; got {stage}")))
 }
 
 fn one_xor_a_byte(sources: usize, targets: usize, rows: usize) -> Result<Code, paritas::Error> {

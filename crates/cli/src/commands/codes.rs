@@ -152,9 +152,11 @@ impl Figures {
     fn ones_text(&self, code: &Code) -> String {
         if let Some(graph) = code.graph() {
             let degree = self.ones as f64 / graph.blocks() as f64;
-            return format!("{} ones, {degree:.2} in a block on average", self.ones);
+            let ones = counted(self.ones, "one");
+            return format!("{ones}, {degree:.2} in a block on average");
         }
-        format!("{} ones, {:.2} x the fewest possible ({})", self.ones, self.density, self.fewest)
+        let ones = counted(self.ones, "one");
+        format!("{ones}, {:.2} x the fewest possible ({})", self.density, self.fewest)
     }
 
     fn fields(&self, code: &Code) -> FiguresFields {

@@ -83,7 +83,7 @@ pub fn for_encoding(code: &Code, options: PlanOptions) -> Result<usize, Failure>
 }
 
 /// Whether the bytes of a code depend on packets: not those of codes in words, and of LT codes.
-fn has_packets(code: &Code) -> bool {
+pub fn has_packets(code: &Code) -> bool {
     code.graph().is_none() && code.symbols().is_none()
 }
 

@@ -15,20 +15,32 @@ use paritas_report::codes::{
     CutWord, InstructionsFields, RunPartEntry, RunsEntry, ScheduleLine, SearchEntry,
 };
 
-use crate::args::choices::{OrderName, PassName, named, word};
+use crate::args::choices::{PassName, named, word};
 use crate::args::codes::{CostName, Schedule, Switch};
+use crate::args::search::SearchName;
 use crate::commands::packet_rule::Packets;
 use crate::commands::{Outcome, operations};
 use crate::exit::{Exit, Failure};
-use crate::output::{Output, counted};
+use crate::output::{Output, bytes, counted};
 
 /// Plans a schedule, and reports.
 pub fn run(args: &Schedule, output: &Output) -> Outcome {
-    if args.weight.is_some() && args.cost != CostName::Weighted {
+    if args.weight.is_some() && args.cost() != CostName::Weighted {
         return Err(Failure::arguments("--weight needs --cost weighted"));
     }
     if args.rounds.is_some() && args.pass() != PassName::Slp {
         return Err(Failure::arguments("--rounds needs --pass slp"));
+    }
+    let minimises = args.pass() == PassName::Slp || args.search.name != SearchName::None;
+    if args.cost.is_some() && !minimises && args.erase.is_empty() && !args.worst_loss {
+        return Err(Failure::arguments(
+            "--cost needs --pass slp, --search, --erase or --worst-loss: other methods look at no cost",
+        ));
+    }
+    if args.search.name == SearchName::Local && args.normalise().is_some() {
+        return Err(Failure::arguments(
+            "--search local chooses the scaling, so --normalise and --strategy do not go with it",
+        ));
     }
     if args.fewest_reads && args.erase.is_empty() && !args.worst_loss {
         return Err(Failure::arguments("--fewest-reads needs --erase or --worst-loss"));
@@ -37,15 +49,15 @@ pub fn run(args: &Schedule, output: &Output) -> Outcome {
     let asked = (args.asm || args.kernel.is_some()).then_some(kernel);
     let options = PlanOptions::default()
         .pass(args.pass().into())
-        .order(args.order.order(machine))
-        .objective(args.cost.objective(machine, args.weight()))
+        .order(args.order().order(machine))
+        .objective(args.cost().objective(machine, args.weight()))
         .rounds(args.rounds.map(|rounds| rounds as usize))
         .reads(if args.fewest_reads { Reads::Fewest } else { Reads::Any })
         .bytes(args.bytes);
     let (code, search) = code(args, options, output)?;
     expect_effect(&code, of_other_codes(args))?;
     let stage = stage(&code, args)?;
-    let erased = erased(&code, args, stage, options)?;
+    let erased = erased(&code, args, stage, options, output)?;
     let (have, want) = question(&code, &erased, stage)?;
     let start = Instant::now();
     let plan = code.schedule_with(&have, &want, options)?;
@@ -62,9 +74,10 @@ pub fn run(args: &Schedule, output: &Output) -> Outcome {
 /// Returns the options that mean nothing for an LT code: its graph is solved in one way.
 fn of_other_codes(args: &Schedule) -> impl Iterator<Item = (&'static str, bool)> {
     [
-        ("--pass", args.pass != PassName::Slp),
-        ("--order", args.order != OrderName::Parity),
-        ("--cost", args.cost != CostName::Total),
+        ("--pass", args.pass.is_some()),
+        ("--strategy", args.strategy.is_some()),
+        ("--order", args.order.is_some()),
+        ("--cost", args.cost.is_some()),
         ("--rounds", args.rounds.is_some()),
         ("--fewest-reads", args.fewest_reads),
         ("--bytes", args.bytes.is_some()),
@@ -125,7 +138,7 @@ struct Runs {
 impl Report<'_> {
     /// Returns the cost of an XOR in copies that was used.
     fn weight(&self) -> Option<f64> {
-        let weighted = self.args.cost == CostName::Weighted;
+        let weighted = self.args.cost() == CostName::Weighted;
         weighted.then(|| f64::from(self.args.weight()) / 1000.0)
     }
 
@@ -140,8 +153,8 @@ impl Report<'_> {
             erased: self.erased.clone(),
             stage: self.stage,
             pass: named(args.pass()),
-            order: named(args.order),
-            cost: named(args.cost),
+            order: named(args.order()),
+            cost: named(args.cost()),
             weight: self.weight(),
             fewest_reads: args.fewest_reads,
             kernel: self.kernel.name(),
@@ -185,9 +198,7 @@ impl Report<'_> {
         let Cost { xors, copies, total, ops, temps, ternary, .. } = Cost::of(plan.schedule());
         let executed =
             self.executed.as_ref().map(|Instructions { count, loads, stores, .. }| {
-                format!(
-                    "; {kernel}: {count} instructions, {loads} loads and {stores} stores a vector"
-                )
+                format!("; {kernel}: {} a vector", machine_counts(*count, *loads, *stores))
             });
         let question = self.question();
         let reads: Vec<String> = plan.reads(code).iter().map(usize::to_string).collect();
@@ -214,6 +225,14 @@ impl Report<'_> {
         self.runs.iter().for_each(|runs| text.push_str(&runs.text(args)));
         text
     }
+}
+
+/// Describes what a processor executes.
+fn machine_counts(instructions: usize, loads: usize, stores: usize) -> String {
+    let [instructions, loads, stores] =
+        [(instructions, "instruction"), (loads, "load"), (stores, "store")]
+            .map(|(count, thing)| counted(count, thing));
+    format!("{instructions}, {loads} and {stores}")
 }
 
 fn instructions(made: Option<&Instructions>) -> InstructionsFields {
@@ -314,6 +333,9 @@ fn runs(
         kernel,
     };
     let options = CodecOptions::default().plan(plan);
+    if code.graph().is_none() {
+        expect_whole_strips(code, &call, &options)?;
+    }
     let explanation = match code.graph() {
         None => Codec::with_options(code.clone(), options)?.explain(have, want, &call)?,
         // Every block is a buffer of its own.
@@ -326,6 +348,24 @@ fn runs(
         )));
     }
     Ok(Some(Runs { call, explanation }))
+}
+
+/// Refuses a call that is too small for a strip of every shard.
+fn expect_whole_strips(code: &Code, call: &Call, options: &CodecOptions) -> Result<(), Failure> {
+    let cells: usize = code.nodes().map(|node| code.node_cells(node).len()).sum();
+    let least = match code.symbols() {
+        Some(_) => code.node_count(),
+        None => cells * options.packet,
+    };
+    if call.bytes >= least {
+        return Ok(());
+    }
+    Err(Failure::arguments(format!(
+        "--set {}: shards of one strip of {} have {} together",
+        call.bytes,
+        code.spec(),
+        bytes(least as u64)
+    )))
 }
 
 impl Runs {
@@ -362,8 +402,9 @@ impl Runs {
         let Explanation { kernel, parts, in_turn, nontemporal, .. } = explanation;
         let stores = if *nontemporal { "non-temporal" } else { "cached" };
         let mut text = format!(
-            "  a call over {} bytes of shards at multiples of {} runs on {kernel} with {stores} stores\n",
-            call.bytes, call.align
+            "  a call over {} of shards at multiples of {} runs on {kernel} with {stores} stores\n",
+            counted(call.bytes, "byte"),
+            call.align
         );
         for (number, part) in parts.iter().enumerate() {
             let turn = match (parts.len(), in_turn) {
@@ -376,7 +417,7 @@ impl Runs {
             let counts = counts.map(|(count, thing)| counted(count, thing)).join(", ");
             text.push_str(&format!("  {turn}{counts}"));
             if let Some(Instructions { count, loads, stores, .. }) = &part.instructions {
-                text.push_str(&format!("; {count} instructions, {loads} loads, {stores} stores"));
+                text.push_str(&format!("; {}", machine_counts(*count, *loads, *stores)));
             }
             let staged = if part.stages_inputs { "; inputs are copied first" } else { "" };
             let prefetched = if part.prefetches { "; inputs are prefetched" } else { "" };
@@ -439,6 +480,7 @@ fn erased(
     args: &Schedule,
     stage: u8,
     options: PlanOptions,
+    output: &Output,
 ) -> Result<Vec<usize>, Failure> {
     if !args.worst_loss {
         let named: BTreeSet<usize> = args.erase.iter().copied().collect();
@@ -461,13 +503,16 @@ fn erased(
         )));
     }
     let mut worst = (0, Vec::new());
+    let bar = output.search_bar(Some(losses.len() as u64));
     for loss in losses {
+        bar.inc(1);
         let (have, want) = question(code, &loss, stage)?;
         let total = Cost::of(code.schedule_with(&have, &want, options)?.schedule()).total;
         if total > worst.0 {
             worst = (total, loss);
         }
     }
+    bar.finish_and_clear();
     Ok(worst.1)
 }
 

@@ -661,9 +661,14 @@ fn searches_refuse_parameters() {
         ("--search local --accept 0.5", "--accept needs --search sa"),
         ("--search ga --cooling 0.5", "--cooling needs --search sa"),
         ("--search sa --population 9", "--population needs --search ga or ga-random"),
-        ("--search sa --accept 2", "must be from 0 to 1; got 2"),
-        ("--search ga --population 1", "2 to 1000 individuals; got 0.3 and 1"),
+        ("--search sa --accept 2", "--accept <RATE>': must be a number from 0 to 1; got `2`"),
+        ("--search ga --population 1", "a population needs 2 to 1000 individuals; got 1"),
         ("--search ga --patience 0", "must be at least 1; got 0"),
+        ("--search ga --select 0", "--select <RATE>': must be above 0; got `0`"),
+        ("--search sa --cooling inf", "must be a number of at least 0; got `inf`"),
+        ("--search local --normalise on", "chooses the scaling"),
+        ("--pass um --cost xors", "--cost needs --pass slp"),
+        ("--set 1", "--set 1: shards of one strip of cauchy:k=4,m=2,w=4 have 1.50 KiB together"),
         ("--search ga --converge --evaluations 9", "cannot be used with"),
         ("--seed 2", "--seed needs --search sa, ga, ga-random or local"),
         ("--evaluations 9", "--evaluations needs --search"),
@@ -769,9 +774,58 @@ fn packets_are_swept_and_orders_chosen() {
         ("bench --code 4+2 --packet 1073741824", "have 18.00 GiB together; at most 16.00 GiB"),
         ("bench --code lt:k=16,n=40 --kernel datawise64", "runs whole packets"),
         ("tune 4+2 --dry-run --kernel avx2", "cannot be used with"),
+        ("tune --packet 4+2 --set 143", "no packet of cauchy:k=4,m=2,w=3 fits into a set of 143"),
+        ("bench --code 4+2 --erase 6 --op decode", "nodes 0 to 5 of cauchy:k=4,m=2,w=3; got 6"),
+        ("bench --code 4+2 --erase 0", "--erase is for --op decode"),
+        ("bench --code 4+2 --stage 1", "--stage is for --op decode"),
+        ("bench --code xcode:n=5 --op update", "node 0 of xcode:n=5 holds both"),
+        ("bench --code 4+2 --kernel words-avx2", "is not chosen by its own name"),
     ] {
         let refused = run(refused.split(' ').collect::<Vec<_>>()).expect(exit::ARGUMENTS);
         assert!(refused.stderr.contains(why), "{refused}");
+    }
+}
+
+/// An option that would change nothing is refused.
+#[test]
+fn benches_refuse_options_without_effect() {
+    for (refused, why) in [
+        ("backblaze:k=6,m=3 --packet 64", "--packet needs a code in packets"),
+        ("backblaze:k=6,m=3 --tuned-packet", "--tuned-packet needs a code in packets"),
+        ("backblaze:k=6,m=3 --sweep packet", "--sweep packet needs a code in packets"),
+        ("backblaze:k=6,m=3 --pass direct", "--pass needs a code in packets"),
+        ("backblaze:k=6,m=3 --cost xors", "--cost needs a code in packets"),
+        ("backblaze:k=6,m=3 --order fused", "--order needs a code in packets"),
+        ("backblaze:k=6,m=3 --kernel datawise64", "--kernel datawise64 needs a code in packets"),
+        ("backblaze:k=6,m=3 --against packet=128", "--against packet needs a code in packets"),
+        ("4+2 --against-code isal-rs:k=4,m=2 --against order=data", "--against order needs a code"),
+        ("4+2 --against-code lt:k=64,n=128", "--against-code must not name an LT code"),
+        ("4+2 --split rows", "--split has no effect with one thread"),
+        ("4+2 --bytes-a-thread 1000", "--bytes-a-thread has no effect with one thread"),
+        ("4+2 --threads 2 --against threads=1,split=rows", "--against split has no effect"),
+        ("lt:k=64,n=128 --packet 64", "--packet has no effect on lt:k=64"),
+    ] {
+        let words = format!("bench --code {refused}");
+        let refused = run(words.split(' ').collect::<Vec<_>>()).expect(exit::ARGUMENTS);
+        assert!(refused.stderr.contains(why), "{refused}");
+    }
+    // What both runs share needs to matter for one of them.
+    let shared = ["bench", "--code", "4+2", "--against-code", "isal-rs:k=4,m=2", "--packet", "128"];
+    run([&shared[..], &["--set", "65536", "--reps", "3"]].concat()).expect(exit::DONE);
+}
+
+/// A schedule in the order data adds to cells, which compiled kernels do not do: what is reported
+/// is the kernel that ran, and the roofline is its own.
+#[test]
+fn benches_name_the_kernel_that_ran() {
+    let kernels = paritas::Kernel::available();
+    let compiled = kernels.filter(|kernel| kernel.machine().is_some());
+    for kernel in compiled.map(|kernel| kernel.name()) {
+        let words = ["bench", "--code", "4+2", "--set", "65536", "--reps", "3", "--json"];
+        let ran = run([&words[..], &["--order", "data", "--kernel", kernel]].concat());
+        let ran = ran.expect(exit::DONE);
+        let name = ran.result()["kernel"].as_str().unwrap().to_owned();
+        assert!(!name.starts_with("jit") && ran.stderr.contains("cannot serve"), "{ran}");
     }
 }
 

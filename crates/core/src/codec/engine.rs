@@ -36,19 +36,32 @@ impl Engine {
         Ok(Self { setup, answers: Cache::default() })
     }
 
-    /// Returns the name of the kernel that runs, in either layout; for blocks of an LT code, the
-    /// name of the tiled kernel.
+    /// Returns the name of the kernel that runs, in either layout: that of the tiled kernel for
+    /// blocks of an LT code, and where another kernel could not run some program so far.
     pub(super) fn kernel_name(&self) -> &'static str {
-        let kernel =
-            if self.setup.has_blocks() { self.setup.kernel().tiled() } else { self.setup.kernel() };
-        self.setup.word_kernel().map_or_else(|| kernel.name(), WordKernel::name)
+        let runs_tiled = self.setup.has_blocks() || self.refusal().is_some();
+        match self.setup.word_kernel() {
+            None if runs_tiled => self.setup.kernel().tiled().name(),
+            _ => self.chosen_name(),
+        }
+    }
+
+    /// Returns the name of the kernel that was chosen.
+    fn chosen_name(&self) -> &'static str {
+        let kernel = || self.setup.kernel().name();
+        self.setup.word_kernel().map_or_else(kernel, WordKernel::name)
+    }
+
+    /// Returns why the chosen kernel cannot run some program.
+    fn refusal(&self) -> Option<String> {
+        self.answers.find_map(Executable::fallback)
     }
 
     /// Returns why [`Codec::kernel`](crate::Codec::kernel) cannot run some program; `None` if it
     /// has run all programs so far. Another kernel then runs instead.
     pub(super) fn fallback(&self) -> Option<String> {
-        let why = self.answers.find_map(Executable::fallback)?;
-        Some(format!("{} cannot serve: {why}", self.kernel_name()))
+        let why = self.refusal()?;
+        Some(format!("{} cannot serve: {why}", self.chosen_name()))
     }
 
     /// Returns how threads share the work of the programs so far: as the options say, unless every

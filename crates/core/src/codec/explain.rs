@@ -47,7 +47,8 @@ pub struct Explanation {
     /// Whether the parts run in turn over tiles of stripes. Otherwise each part runs over all
     /// stripes, on a thread of its own if there are threads.
     pub in_turn: bool,
-    /// Whether results are stored with non-temporal stores.
+    /// Whether some results are stored with non-temporal stores. Only compiled kernels have these,
+    /// for results that begin at cache lines.
     pub nontemporal: bool,
 }
 
@@ -66,6 +67,8 @@ pub struct ExplainedPart {
     pub stages_inputs: bool,
     /// Whether inputs are prefetched.
     pub prefetches: bool,
+    /// Whether outputs are stored with non-temporal stores.
+    pub nontemporal: bool,
     /// The instructions, counted, if the kernel is compiled and serves this program.
     pub instructions: Option<Instructions>,
     /// The machine code, one instruction a line, if this build has an assembler for it.
@@ -95,7 +98,9 @@ impl Engine {
         let in_turn = execution.turns != Turns::SideBySide;
         let parts = execution.parts.iter();
         let parts = parts.map(|part| self.explain_part(part, serving, call, nontemporal));
-        Ok(Explanation { kernel, parts: parts.collect::<Result<_>>()?, in_turn, nontemporal })
+        let parts: Vec<ExplainedPart> = parts.collect::<Result<_>>()?;
+        let nontemporal = parts.iter().any(|part| part.nontemporal);
+        Ok(Explanation { kernel, parts, in_turn, nontemporal })
     }
 
     fn serving_for(&self, call: &Call) -> (Serving, &'static str) {
@@ -157,6 +162,7 @@ impl Engine {
             explained.instructions = Some(planned.arranged.allocation.instructions());
             explained.stages_inputs = planned.stage_inputs;
             explained.prefetches = variant.prefetch;
+            explained.nontemporal = variant.nontemporal;
             explained.listing = serving.listing(variants, variant);
         }
         Ok(explained)
@@ -172,6 +178,7 @@ impl ExplainedPart {
             outputs: Vec::new(),
             stages_inputs: false,
             prefetches: false,
+            nontemporal: false,
             instructions: None,
             listing: None,
         }

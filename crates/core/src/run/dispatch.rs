@@ -184,27 +184,21 @@ impl WordKernel {
     }
 
     /// The word kernel that corresponds to a choice among the kernels of the packet layout: the
-    /// best one that needs no newer processor features than the chosen kernel.
+    /// best one here that uses the registers of the chosen kernel.
     pub(crate) fn resolve(choice: KernelChoice) -> Self {
         let KernelChoice::Only(kernel) = choice else { return Self::best() };
-        let most = match kernel {
-            #[cfg(feature = "research")]
-            Kernel::Packetwise(Width::Bits64) => Self::Packetwise64,
-            #[cfg(feature = "research")]
-            Kernel::Packetwise(width) | Kernel::Datawise(width) => {
-                return Self::resolve(KernelChoice::Only(width.tiled()));
-            }
-            Kernel::Scalar => Self::Scalar,
-            Kernel::Sse2 => Self::Ssse3,
-            Kernel::Avx2 | Kernel::JitAvx2 => Self::Avx2,
-            _ => return Self::best(),
+        let most = Self::like(kernel);
+        let without_gfni = match most {
+            Self::Gfni256 => Self::Avx2,
+            Self::Gfni512 => Self::Avx512,
+            _ => Self::Scalar,
         };
-        if most.is_available() { most } else { Self::Scalar }
+        let here = [most, without_gfni].into_iter().find(|kernel| kernel.is_available());
+        here.unwrap_or(Self::Scalar)
     }
 
     /// The word kernel that uses the registers of a kernel of the packet layout, even if this
     /// processor lacks it.
-    #[cfg(feature = "research")]
     pub(crate) fn like(kernel: Kernel) -> Self {
         match kernel {
             #[cfg(feature = "research")]
@@ -640,7 +634,14 @@ impl FromStr for KernelChoice {
         found.copied().map(Self::Only).ok_or_else(|| {
             let names =
                 Kernel::ALL.iter().map(|kernel| kernel.name()).collect::<Vec<_>>().join(", ");
-            Error::kernel(format!("there is no kernel `{text}`; there are auto, jit, {names}"))
+            let none = match WordKernel::ALL.iter().any(|kernel| kernel.name() == text) {
+                true => format!(
+                    "`{text}` is not chosen by its own name: a code in words runs on the kernel for \
+                     words that has the registers of the chosen one"
+                ),
+                false => format!("there is no kernel `{text}`"),
+            };
+            Error::kernel(format!("{none}; there are auto, jit, {names}"))
         })
     }
 }

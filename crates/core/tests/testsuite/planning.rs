@@ -155,3 +155,22 @@ fn the_default_changes_where_programs_of_packets_grow_long() {
         assert!(instructions(k, m) > 2_400, "{k}+{m}");
     }
 }
+
+/// A compiled kernel stores results past the cache only where these begin at cache lines.
+#[test]
+fn explanations_tell_how_results_are_stored() {
+    let codec: Codec = "10+4".parse().unwrap();
+    let (have, want) = (codec.code().stored(Role::Data), codec.code().stored(Role::Parity));
+    for (bytes, align, kernel, expected) in [
+        (1 << 28, 64, Kernel::JitAvx2, true),
+        (1 << 28, 4096, Kernel::JitAvx512, true),
+        (1 << 28, 48, Kernel::JitAvx2, false),
+        (1 << 28, 3, Kernel::JitAvx512, false),
+        (1 << 16, 64, Kernel::JitAvx2, false),
+        (1 << 28, 64, Kernel::Avx2, false),
+    ] {
+        let call = Call { bytes, align, kernel: Some(kernel) };
+        let explained = codec.explain(&have, &want, &call).unwrap();
+        assert_eq!(explained.nontemporal, expected, "{bytes} {align} {kernel}");
+    }
+}

@@ -652,6 +652,8 @@ fn choices_of_kernels_carry_over() {
             Kernel::Avx2 | Kernel::JitAvx2 => "words-avx2",
             Kernel::Sse2 if WordKernel::Ssse3.is_available() => "words-ssse3",
             Kernel::Sse2 => "words-scalar",
+            Kernel::JitAvx512Vl if WordKernel::Gfni256.is_available() => "words-gfni-avx2",
+            Kernel::JitAvx512Vl => "words-avx2",
             _ => WordKernel::best().name(),
         };
         assert_eq!(words.kernel_name(), expected, "{kernel}");

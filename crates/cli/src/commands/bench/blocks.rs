@@ -9,16 +9,13 @@ use std::time::Instant;
 
 use paritas::code::{CellId, CellSet, CodeBuilder};
 use paritas::lt::{Decoder, Graph, Method, Reception};
-use paritas::{Buffer, Code, CodecOptions, DEFAULT_PACKET, Kernel, KernelChoice, LaneCodec, Spec};
+use paritas::{Buffer, Code, CodecOptions, Kernel, KernelChoice, LaneCodec, Spec};
 use paritas_report::speed::{BenchBlocksFields, BenchLine};
 use paritas_tune::measure::ShardMemory;
 
-use crate::args::choices::OrderName;
-use crate::args::codes::CostName;
 use crate::args::machine::{Align, Bench, Operation};
 use crate::commands::Outcome;
 use crate::commands::bench::{LINE, STAGGER, Subject, measure, options, stage, warn_of_set};
-use crate::commands::schedule::expect_effect;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 
@@ -33,7 +30,7 @@ const PAGE: usize = 4096;
 
 /// Measures an LT code, and reports.
 pub(super) fn run(code: Code, args: &Bench, output: &Output) -> Outcome {
-    expect_suitable(&code, args)?;
+    stage(&code, args)?;
     let Some(graph) = code.graph().cloned() else {
         return Err(Failure::internal(format!("{} has no graph", code.spec())));
     };
@@ -65,37 +62,6 @@ pub(super) fn run(code: Code, args: &Bench, output: &Output) -> Outcome {
     };
     measured.report(args, output, line, &format!("{what} of {} bytes", place.bytes));
     Ok(Exit::Done)
-}
-
-/// Refuses operations that an LT code lacks, and flags that have no effect on it.
-fn expect_suitable(code: &Code, args: &Bench) -> Result<(), Failure> {
-    let spec = code.spec();
-    stage(code, args)?;
-    if args.op == Operation::Update {
-        return Err(Failure::arguments(format!(
-            "--op update: {spec} stores no data that could change; use --op encode"
-        )));
-    }
-    if args.op == Operation::Encode && (args.reception.is_some() || args.seed.is_some()) {
-        return Err(Failure::arguments("--reception and --seed are for --op decode"));
-    }
-    if let KernelChoice::Only(kernel) = args.kernel
-        && kernel.is_of_the_lab()
-    {
-        return Err(Failure::arguments(format!(
-            "--kernel {kernel} runs whole packets; {spec} has none"
-        )));
-    }
-    let given = [
-        ("--packet", args.packet != DEFAULT_PACKET),
-        ("--pass", args.pass.is_some()),
-        ("--sweep", args.sweep.is_some()),
-        ("--cost", args.cost != CostName::Total),
-        ("--order", args.order != OrderName::Parity),
-        ("--split", args.split.is_some()),
-        ("--tuned-packet", args.tuned_packet),
-    ];
-    expect_effect(code, given)
 }
 
 /// Returns the blocks that arrive, in their order. Their number is the requested multiple of k. By

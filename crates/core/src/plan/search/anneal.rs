@@ -44,7 +44,9 @@ impl Annealing {
             return Ok(());
         }
         let cooling = self.cooling;
-        Err(Error::parameters(format!("the annealing factor must be at least 0; got {cooling}")))
+        Err(Error::parameters(format!(
+            "the annealing factor must be a finite number of at least 0; got {cooling}"
+        )))
     }
 }
 

@@ -70,14 +70,18 @@ impl Genetic {
         check_rate("the probability of a child", self.birth)?;
         check_rate("the probability of a mutation", self.mutation)?;
         check_patience(self.patience)?;
-        if self.select == 0.0 || !(2..=MOST_INDIVIDUALS).contains(&self.population) {
-            return Err(Error::parameters(format!(
-                "a population needs a positive fraction of parents and 2 to {MOST_INDIVIDUALS} individuals; \
-                 got {} and {}",
-                self.select, self.population
-            )));
+        if self.select == 0.0 {
+            return Err(Error::parameters(
+                "the fraction of individuals that become parents must be above 0; got 0",
+            ));
         }
-        Ok(())
+        let population = self.population;
+        if (2..=MOST_INDIVIDUALS).contains(&population) {
+            return Ok(());
+        }
+        Err(Error::parameters(format!(
+            "a population needs 2 to {MOST_INDIVIDUALS} individuals; got {population}"
+        )))
     }
 
     /// Returns the number of parents among this many individuals, which is also the number of

@@ -46,7 +46,7 @@ unsafe fn sums(terms: &Terms, memory: &DirectMemory<'_>) {
 /// As [`WordRunners::products`].
 unsafe fn products(terms: &Terms, memory: &DirectMemory<'_>) {
     // SAFETY: the caller's contract; words need no features.
-    unsafe { run_words::<u64, Bits, 2, 2, 1, 4>(terms, memory) }
+    unsafe { run_words::<u64, Bits, 2, 2, 1, 2>(terms, memory) }
 }
 
 /// Runs a program of a long code.

@@ -222,11 +222,9 @@ impl<V: Vector, M: Multiplier<V>, const GROUP: usize, const UP: bool, const DOWN
                 // SAFETY: all places hold `width` bytes: entries of tiles, strips, and the columns
                 // of buffers, for which the caller vouches.
                 unsafe {
-                    match (pass.from.is_none(), pass.to.is_none()) {
-                        (false, false) => group.run::<UP, DOWN, false, false>(width),
-                        (true, false) => group.run::<UP, DOWN, true, false>(width),
-                        (false, true) => group.run::<UP, DOWN, false, true>(width),
-                        (true, true) => group.run::<UP, DOWN, true, true>(width),
+                    match pass.pass.level {
+                        0 => group.run::<UP, DOWN, true>(width),
+                        _ => group.run::<UP, DOWN, false>(width),
                     }
                 }
             }
@@ -310,23 +308,21 @@ struct EntryGroup<V: Vector, M: Multiplier<V>, const GROUP: usize> {
 }
 
 impl<V: Vector, M: Multiplier<V>, const GROUP: usize> EntryGroup<V, M, GROUP> {
-    /// Takes all levels of the group. Entries are multiplied when they are loaded if `LOADS`, and
-    /// when they are stored if `STORES`.
+    /// Takes all levels of the group. If `VALUES`, the lowest level is among them, so entries are
+    /// values: on the way up they are multiplied when they are loaded, and on the way down when they
+    /// are stored.
     ///
     /// # Safety
     /// All places are valid for `width` bytes; the processor has the instruction set.
     #[inline(always)]
-    unsafe fn run<const UP: bool, const DOWN: bool, const LOADS: bool, const STORES: bool>(
-        &self,
-        width: usize,
-    ) {
+    unsafe fn run<const UP: bool, const DOWN: bool, const VALUES: bool>(&self, width: usize) {
         for at in (0..width).step_by(V::BYTES) {
             // SAFETY: the caller's contract.
             unsafe {
                 let mut values = [load::<V, 1>(self.sources[0].wrapping_add(at)); GROUP];
                 for (n, value) in values.iter_mut().enumerate() {
                     *value = load::<V, 1>(self.sources[n].wrapping_add(at));
-                    if LOADS {
+                    if UP && VALUES {
                         *value = self.loaded[n].times::<false, 1>(*value);
                     }
                 }
@@ -346,7 +342,7 @@ impl<V: Vector, M: Multiplier<V>, const GROUP: usize> EntryGroup<V, M, GROUP> {
                     butterflies::<V, M, GROUP, false, false, 1>(&mut values, &self.factors);
                 }
                 for (n, &value) in values.iter().enumerate() {
-                    let made = match STORES {
+                    let made = match DOWN && VALUES {
                         true => self.stored[n].times::<false, 1>(value),
                         false => value,
                     };
