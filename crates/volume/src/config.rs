@@ -4,6 +4,7 @@ use std::fs::Permissions;
 use std::io::{self, Write as _};
 use std::num::NonZeroUsize;
 use std::path::Path;
+use std::str::Utf8Error;
 use std::time::Duration;
 
 use bytesize::ByteSize;
@@ -262,9 +263,10 @@ impl Config {
     /// ([`ErrorKind::Parameters`]). The message names the file, the line and the key.
     pub fn read(path: &Path) -> Result<Self> {
         let shown = path.display();
-        let text = std::fs::read(path).map_err(|error| unreadable(path, error))?;
-        let text = String::from_utf8_lossy(&text);
-        Self::parse(&text).map_err(|error| match is_volume_file(&text) {
+        let bytes = std::fs::read(path).map_err(|error| unreadable(path, error))?;
+        let text = String::from_utf8_lossy(&bytes);
+        let parsed = std::str::from_utf8(&bytes).map_err(|error| not_utf8(&bytes, error));
+        parsed.and_then(Self::parse).map_err(|error| match is_volume_file(&text) {
             true => Error::new(error.kind(), format!("{shown}: {error}")),
             false => {
                 let message = format!("{shown} is not a volume file: it has no key `id`");
@@ -402,6 +404,8 @@ pub fn located(text: &str, error: &toml::de::Error) -> Error {
 /// Says in plain words what the parser expected.
 fn plain(message: &str) -> String {
     let words = [
+        // A negative number where none is allowed.
+        ("expected integer overflow", "expected a size of at least 0, such as \"256 KiB\""),
         ("expected parsable string", "expected a size, such as \"256 KiB\""),
         ("expected usize", "expected a whole number"),
         ("expected u64", "expected a whole number"),
@@ -412,6 +416,12 @@ fn plain(message: &str) -> String {
         ("missing field", "missing key"),
     ];
     words.iter().fold(message.to_owned(), |text, (from, to)| text.replace(from, to))
+}
+
+/// Returns the error for a file that is not text in UTF-8.
+fn not_utf8(bytes: &[u8], error: Utf8Error) -> Error {
+    let line = 1 + bytes[..error.valid_up_to()].iter().filter(|&&byte| byte == b'\n').count();
+    Error::parameters(format!("line {line}: not UTF-8 text"))
 }
 
 /// Returns the text of a new volume file.
@@ -598,11 +608,23 @@ mod tests {
         }
     }
 
+    /// Other bytes would become other names, so they are refused where they stand.
+    #[test]
+    fn a_file_that_is_not_utf8_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("v.toml");
+        std::fs::write(&path, [HEAD.as_bytes(), b"# caf\xE9\n"].concat()).unwrap();
+        let error = Config::read(&path).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Parameters);
+        assert!(error.to_string().ends_with("line 4: not UTF-8 text"), "{error}");
+    }
+
     #[test]
     fn errors_name_the_line_and_the_key_but_show_no_line() {
         let cases = [
             ("blok = 1", "line 4, `blok`: unknown field `blok`, expected one of"),
             ("block = \"many\"", "line 4, `block`"),
+            ("block = -5", "expected a size of at least 0"),
             ("block = 0", "`block` must be between 1 byte and 1 GiB; got 0"),
             ("unit = \"2 GiB\"", "`unit` must be between 1 byte and 1 GiB; got 2147483648"),
             ("[limits]\nrequests = 0", "line 5, `requests`"),

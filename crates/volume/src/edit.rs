@@ -150,7 +150,8 @@ impl Edit {
         // Nobody else changes the file between the comparison below and the renaming.
         let _turn = FolderLocks::acquire([directory_of(&path)])?;
         let mode = fs::metadata(&path).map_err(failed)?.permissions();
-        let file = written_beside(&path, &document.to_string(), Some(mode)).map_err(failed)?;
+        let text = as_before(&before, document.to_string());
+        let file = written_beside(&path, &text, Some(mode)).map_err(failed)?;
         if fs::read_to_string(&path).map_err(failed)? != before {
             let message = format!("{} was changed meanwhile; try again", path.display());
             return Err(Error::new(ErrorKind::Busy, message));
@@ -213,6 +214,19 @@ impl Edit {
         )))
     }
 }
+
+/// Gives a text the beginning and the ends of lines that a file had before: a mark of the order of
+/// bytes, and carriage returns, which programs on Windows write. A document keeps neither.
+fn as_before(before: &str, text: String) -> String {
+    let text = match before.contains("\r\n") {
+        true => text.replace("\r\n", "\n").replace('\n', "\r\n"),
+        false => text,
+    };
+    if before.starts_with(BYTE_ORDER) { format!("{BYTE_ORDER}{text}") } else { text }
+}
+
+/// The mark of the order of bytes.
+const BYTE_ORDER: char = '\u{feff}';
 
 /// Returns the tables of nodes in a text.
 fn tables_of(text: &DocumentMut) -> impl Iterator<Item = Table> + '_ {

@@ -119,7 +119,9 @@ pub(crate) fn unmarked(storage: &Arc<dyn Node>, why: &str) -> Error {
 /// Returns the error for a node that bears a foreign mark; `id` is the id of the volume.
 pub(crate) fn foreign(storage: &Arc<dyn Node>, id: &str, mark: &[u8]) -> Error {
     let mark = String::from_utf8_lossy(mark);
-    let message = match mark.trim_end().split_once(' ') {
+    let is_id = |id: &str| id.len() == 32 && id.bytes().all(|digit| digit.is_ascii_hexdigit());
+    let parts = mark.trim_end().split_once(' ');
+    let message = match parts.filter(|(of, node)| is_id(of) && !node.contains('\n')) {
         Some((of, node)) if of == id => {
             format!("the node bears the mark of {node:?}, another node of this volume")
         }
@@ -134,9 +136,27 @@ pub(crate) fn foreign(storage: &Arc<dyn Node>, id: &str, mark: &[u8]) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::node::Endpoint;
 
     fn seen_ago(mark: &Mark, ago: Duration) {
         mark.state().seen = Instant::now().checked_sub(ago);
+    }
+
+    /// A page of a server that asks for a login is no mark.
+    #[test]
+    fn only_marks_are_taken_for_marks() {
+        let storage: Arc<dyn Node> = Arc::new(Endpoint::memory("n").unwrap());
+        let (own, other) = ("0".repeat(32), "f".repeat(32));
+        for (mark, part) in [
+            (format!("{own} m\n"), "the mark of \"m\", another node of this volume"),
+            (format!("{other} m\n"), "a node of another volume"),
+            ("<html>Please log in</html>".to_owned(), "is not the mark of a volume"),
+            (format!("{other} m\nx\n"), "is not the mark of a volume"),
+            (other.clone(), "is not the mark of a volume"),
+        ] {
+            let error = foreign(&storage, &own, mark.as_bytes()).to_string();
+            assert!(error.contains(part), "{mark}: {error}");
+        }
     }
 
     #[test]

@@ -210,3 +210,17 @@ fn nodes_are_not_inside_each_other() {
     message(edit.add(&NodeEntry::new("f", "one/below")), ErrorKind::Exists);
     message(edit.add(&NodeEntry::new("f", "")), ErrorKind::Parameters);
 }
+
+/// What a program on Windows wrote stays so: the mark of the order of bytes, and the line ends.
+#[test]
+fn line_ends_stay() {
+    let file = File::new(&format!("\u{feff}{}", FILE.replace('\n', "\r\n")));
+    let mut edit = file.edit();
+    edit.drain("a").unwrap();
+    edit.save().unwrap();
+    let text = file.text();
+    assert!(text.starts_with("\u{feff}# My volume.\r\n"), "{text:?}");
+    assert_eq!(text.matches('\n').count(), text.matches("\r\n").count());
+    let drained = FILE.replacen("# ssd\n", "# ssd\ndrained = true\n", 1);
+    assert_eq!(text[3..].replace("\r\n", "\n"), drained);
+}

@@ -35,7 +35,7 @@ use super::service::Service;
 use super::streamed::StreamedPut;
 use super::{
     Abilities, Entry, MOST_WHOLE, Mode, Node, NodeCall, STAGING, Stat, Writer, check_path,
-    check_prefix, is_abandoned, range_length, staging_path, too_long, too_short,
+    check_prefix, is_abandoned, listing, range_length, staging_path, too_long, too_short,
 };
 use crate::cleaning::Unfinished;
 
@@ -457,10 +457,12 @@ impl EndpointInner {
     async fn folders(&self, prefix: &str) -> Result<Vec<String>> {
         self.expect_listing(prefix)?;
         let failed = |error: opendal::Error| self.error("list", prefix, error);
-        let mut found = self.steady.lister(&self.service.stored(prefix)).await.map_err(failed)?;
+        let stored = self.service.stored(prefix);
+        let found = listing::entries(&self.steady, &stored).await.map_err(failed)?;
+        let entries: Vec<_> = found.try_collect().await.map_err(failed)?;
         let mut folders = Vec::new();
-        while let Some(entry) = found.next().await {
-            let path = self.service.shown(entry.map_err(failed)?.path());
+        for entry in entries {
+            let path = self.service.shown(entry.path());
             let folder = path.strip_prefix(prefix).and_then(|below| below.strip_suffix('/'));
             folders.extend(folder.filter(|&name| name != STAGING).map(str::to_owned));
         }
@@ -481,17 +483,18 @@ impl EndpointInner {
 
     /// Lists what is below a prefix, unfinished files too.
     async fn list_all<'a>(&'a self, prefix: &'a str) -> Result<BoxStream<'a, Result<Entry>>> {
-        let lister = self.steady.lister_with(&self.service.stored(prefix)).recursive(true).await;
-        let lister = lister.map_err(|error| self.error("list", prefix, error))?;
-        let files = lister.try_filter(|entry| {
-            future::ready(!entry.metadata().is_dir() && !entry.path().ends_with('/'))
-        });
+        let failed = |error: opendal::Error| self.error("list", prefix, error);
+        let stored = self.service.stored(prefix).into_owned();
+        let files = match self.service.has_folders {
+            true => listing::files_by_folders(&self.steady, stored).boxed(),
+            false => listing::files_at_once(&self.steady, stored).await.map_err(failed)?.boxed(),
+        };
         let entries = files.map_ok(|entry| Entry {
             path: self.service.shown(entry.path()),
             length: entry.metadata().is_file().then(|| entry.metadata().content_length()),
             modified: modified(entry.metadata()),
         });
-        Ok(entries.map_err(|error| self.error("list", prefix, error)).boxed())
+        Ok(entries.map_err(failed).boxed())
     }
 }
 

@@ -21,6 +21,7 @@ mod faulty;
 mod folder;
 mod folders;
 mod limited;
+mod listing;
 mod location;
 mod metered;
 mod open;

@@ -71,7 +71,7 @@ pub(crate) fn caseless(name: &str) -> Error {
 /// afterwards.
 ///
 /// # Errors
-/// If the node does not answer, or if it loses or changes what was written.
+/// If the node does not answer, or if it loses, changes or does not list what was written.
 pub async fn probe(node: &dyn Node) -> Result<Probe> {
     let prober = Prober::new(node)?;
     let claims = node.abilities();
@@ -173,6 +173,10 @@ impl<'a> Prober<'a> {
             let message = "a file that was just written has another content";
             return Err(Error::new(ErrorKind::Io, message).at_node(self.node.name()));
         }
+        if abilities.list && !self.lists(&path).await? {
+            let message = "a file that was just written is not in the list of its folder";
+            return Err(Error::new(ErrorKind::Io, message).at_node(self.node.name()));
+        }
         // A node notices by itself if it got the whole file instead of a range.
         abilities.ranges &= self.node.abilities().ranges;
         // A folder notices by itself if its file system lacks exclusive creation of files.
@@ -181,6 +185,18 @@ impl<'a> Prober<'a> {
         abilities.cases = abilities.cases && self.node.stat(&self.path("FILE")).await?.is_none();
         abilities.streams = abilities.streams && self.streams().await;
         Ok(Probe { abilities, clock_ahead, refusal: None })
+    }
+
+    /// Whether a file is listed.
+    async fn lists(&self, path: &str) -> Result<bool> {
+        let folder = format!("{}/", self.folder);
+        let mut entries = self.node.list(&folder);
+        while let Some(entry) = entries.next().await {
+            if entry?.path == path {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Whether the node takes a file that is still being written.

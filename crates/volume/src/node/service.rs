@@ -28,6 +28,8 @@ pub(super) struct Service {
     /// Whether files are written under another name and renamed, because the service shows a file
     /// before it is whole.
     pub staged: bool,
+    /// Whether files lie in folders, which are listed one after the other.
+    pub has_folders: bool,
     /// Whether a part that failed can be sent again by the same writer.
     pub resends: bool,
     /// Whether some signs in names are escaped ([`Service::stored`]).
@@ -70,6 +72,7 @@ impl Service {
             operator: operator.with_context(context),
             abilities: abilities(location),
             staged,
+            has_folders: staged,
             resends: !staged,
             escapes: matches!(location, Location::Webdav { .. }),
             ranges,

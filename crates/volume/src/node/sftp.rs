@@ -32,6 +32,7 @@ use openssh_sftp_client::file::{File, TokioCompatFile};
 use openssh_sftp_client::fs::ReadDir;
 use openssh_sftp_client::metadata::MetaData;
 use openssh_sftp_client::{Error as SftpError, Sftp, SftpOptions};
+use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStderr, Command};
 use tokio::sync::Semaphore;
@@ -106,8 +107,22 @@ struct Connection {
     sftp: Sftp,
     /// When it was last taken.
     taken: Mutex<Instant>,
-    /// Is killed when it is dropped.
-    _ssh: Child,
+    _ssh: Ssh,
+}
+
+/// A process `ssh`, which leads a group of its own. When this is dropped, the whole group is
+/// killed: with `ProxyJump` or `ProxyCommand`, a second process has the connection to the host.
+#[derive(Debug)]
+struct Ssh(Child);
+
+impl Drop for Ssh {
+    fn drop(&mut self) {
+        // A process that was not waited for keeps its number, so no other group can have it.
+        if let Some(group) = self.0.id().and_then(|id| Pid::from_raw(id as i32)) {
+            // It may have ended already.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
 }
 
 impl SftpFolder {
@@ -150,11 +165,12 @@ impl SftpFolder {
     }
 
     async fn connect(&self) -> Result<Connection> {
-        let mut ssh = self.command().spawn().map_err(|error| {
+        let ssh = self.command().spawn().map_err(|error| {
             let why = format!("the program ssh cannot be started: {error}");
             no_connection(ErrorKind::Unexpected, why)
         })?;
-        let pipes = ssh.stdin.take().zip(ssh.stdout.take()).zip(ssh.stderr.take());
+        let mut ssh = Ssh(ssh);
+        let pipes = ssh.0.stdin.take().zip(ssh.0.stdout.take()).zip(ssh.0.stderr.take());
         let ((stdin, stdout), stderr) =
             pipes.ok_or_else(|| no_connection(ErrorKind::Unexpected, "ssh has no pipes"))?;
         let said = tokio::spawn(said(stderr));
@@ -187,19 +203,31 @@ fn refused(said: &str, shown: &SftpError) -> Error {
     let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
     if said.contains(KEY_CHANGED) {
         let place = lines.find(|line| line.starts_with("Offending")).unwrap_or("");
+        // `ssh` of some systems tells the command, with the right file and port.
+        let remedy = lines.find(|line| line.starts_with("ssh-keygen"));
         let message = format!(
             "the key of the host is not the one that is known for it ({place}); if the host was \
-             set up anew, `ssh-keygen -R HOST` forgets its old key"
+             set up anew, `{}` forgets its old key",
+            remedy.unwrap_or("ssh-keygen -R '[HOST]:PORT'")
         );
         return no_connection(ErrorKind::PermissionDenied, message);
     }
     let Some(last) = lines.next_back() else {
-        return no_connection(ErrorKind::Unexpected, format!("ssh: {shown}"));
+        let why = match shown {
+            SftpError::IOError(_) => {
+                "the host ended the connection before its SFTP server answered"
+            }
+            _ => &format!("ssh: {shown}"),
+        };
+        return no_connection(ErrorKind::Unexpected, why);
     };
     let last = last.trim_start_matches("ssh: ");
     match () {
         () if last.contains("Permission denied") => {
-            no_connection(ErrorKind::PermissionDenied, format!("ssh: {last}"))
+            // A key that could not be used is the cause, although the login goes on without it.
+            let key = said.lines().find(|line| line.starts_with("Load key"));
+            let key = key.map(|line| format!("{}; ", line.trim())).unwrap_or_default();
+            no_connection(ErrorKind::PermissionDenied, format!("ssh: {key}{last}"))
         }
         () if last.contains("Host key verification failed") => {
             let why = lines.next_back().unwrap_or(last);
@@ -572,6 +600,63 @@ impl oio::OneShotDelete for Deleter {
         match deleted {
             Err(SftpError::SftpError(SftpErrorKind::NoSuchFile, _)) => Ok(()),
             deleted => deleted.map_err(|error| self.0.failed(&connection, error)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What `ssh` started ends with it, such as the process of `ProxyJump`, which would wait for its
+    /// host as long as that is silent.
+    #[tokio::test]
+    async fn no_process_outlives_a_connection() {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "sleep 600 & echo $!; wait"]).stdout(Stdio::piped());
+        shell.process_group(0).kill_on_drop(true);
+        let mut ssh = Ssh(shell.spawn().unwrap());
+        let mut number = String::new();
+        let mut lines = tokio::io::BufReader::new(ssh.0.stdout.take().unwrap());
+        tokio::io::AsyncBufReadExt::read_line(&mut lines, &mut number).await.unwrap();
+        let state = || {
+            let stat = std::fs::read_to_string(format!("/proc/{}/stat", number.trim()));
+            stat.ok().and_then(|stat| stat.rsplit(") ").next()?.chars().next())
+        };
+        assert_eq!(state(), Some('S'), "{number}");
+        drop(ssh);
+        for _ in 0..200 {
+            if state().is_none_or(|state| state == 'Z') {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        panic!("the process {number} still runs");
+    }
+
+    #[test]
+    fn messages_of_ssh_are_told() {
+        let closed = || SftpError::IOError(std::io::ErrorKind::UnexpectedEof.into());
+        for (said, kind, shown) in [
+            ("", ErrorKind::Unexpected, "the host ended the connection before its SFTP server"),
+            ("ssh: connect to host h port 22: refused\n", ErrorKind::Unexpected, "ssh: connect to"),
+            (
+                "Load key \"open\": bad permissions\nme@h: Permission denied (publickey).\n",
+                ErrorKind::PermissionDenied,
+                "ssh: Load key \"open\": bad permissions; me@h: Permission denied (publickey).",
+            ),
+            (
+                "@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nOffending key in known:1\n  \
+                 remove with:\n  ssh-keygen -f \"known\" -R \"[h]:23\"\nHost key verification failed.",
+                ErrorKind::PermissionDenied,
+                "(Offending key in known:1); if the host was set up anew, `ssh-keygen -f \"known\" -R \
+                 \"[h]:23\"` forgets",
+            ),
+        ] {
+            let error = refused(said, &closed());
+            assert_eq!(error.kind(), kind);
+            let why = std::error::Error::source(&error).unwrap().to_string();
+            assert!(why.contains(shown), "{why}");
         }
     }
 }

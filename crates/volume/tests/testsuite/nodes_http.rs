@@ -134,6 +134,49 @@ async fn what_a_bucket_says_is_in_plain_words() {
     }
 }
 
+/// A server may list anything. What is not where it was asked for is an error of the node, not
+/// nothing, and is never followed.
+#[tokio::test]
+async fn what_a_server_lists_elsewhere_is_an_error() {
+    let listing = async |hrefs: &[&str]| {
+        let of = |href: &&str| {
+            let kind = if href.ends_with('/') { "<D:collection/>" } else { "" };
+            format!(
+                "<D:response><D:href>{href}</D:href><D:propstat><D:prop><D:getcontentlength>3\
+                 </D:getcontentlength><D:getlastmodified>Mon, 30 Nov 2026 00:00:00 GMT\
+                 </D:getlastmodified><D:resourcetype>{kind}</D:resourcetype></D:prop>\
+                 <D:status>HTTP/1.1 200 OK</D:status></D:propstat></D:response>"
+            )
+        };
+        let responses = hrefs.iter().map(of).collect::<String>();
+        let body = format!("<D:multistatus xmlns:D=\"DAV:\">{responses}</D:multistatus>");
+        let address = server(answer("207 Multi-Status", body.len(), &body)).await;
+        let node = node(&format!("webdav+http://{address}/root"));
+        let files: Result<Vec<_>> = node.list("a/").try_collect().await;
+        let folders = node.folders("a/").await;
+        (files.map(|files| files.into_iter().map(|file| file.path).collect::<Vec<_>>()), folders)
+    };
+    let (files, folders) = listing(&["/root/a/", "/root/a/file", "/root/a/%c3%a4 b"]).await;
+    assert_eq!(files.unwrap(), ["a/file", "a/ä b"]);
+    assert!(folders.unwrap().is_empty());
+    for href in [
+        "http://127.0.0.1/root/a/file",
+        "/root/a/../",
+        "/root/a/%2e%2e/",
+        "/root/a/./",
+        "/root/b/file",
+        // Shorter than the node's folder.
+        "/",
+        "x",
+    ] {
+        let (files, folders) = listing(&["/root/a/", href]).await;
+        for error in [files.unwrap_err(), folders.unwrap_err()] {
+            let shown = error.to_string();
+            assert!(shown.contains("was asked what is in \"a/\", and lists"), "{href}: {shown}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn errors_of_a_server_that_is_not_there_show_no_secret() {
     // A port on which nobody listens.

@@ -77,7 +77,7 @@ fn exchanged_and_locked_nodes_are_neither_repaired_nor_replaced() {
     let ready = tank.disk(2).join("ready");
     fs::set_permissions(&ready, fs::Permissions::from_mode(0o000)).unwrap();
     let verify = told(&tank, "verify", &[]);
-    assert!(verify.contains("give this user access to node3;"), "{verify}");
+    assert!(verify.contains("give this user access to node3,"), "{verify}");
     assert!(!verify.contains("volume replace"), "{verify}");
 }
 
