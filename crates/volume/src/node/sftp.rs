@@ -623,7 +623,7 @@ mod tests {
             let stat = std::fs::read_to_string(format!("/proc/{}/stat", number.trim()));
             stat.ok().and_then(|stat| stat.rsplit(") ").next()?.chars().next())
         };
-        assert_eq!(state(), Some('S'), "{number}");
+        assert!(state().is_some_and(|state| state != 'Z'), "{number}");
         drop(ssh);
         for _ in 0..200 {
             if state().is_none_or(|state| state == 'Z') {
