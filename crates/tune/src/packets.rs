@@ -42,7 +42,8 @@ const STEPS: usize = 8;
 ///
 /// # Errors
 /// If a code is not legal; if it is in the word layout or an LT code, which have no packet size to
-/// choose; if no packet fits into a set; if the processor lacks the kernel; or if the system lacks memory.
+/// choose; if no packet fits into a set; if the processor lacks the kernel; or if the system lacks
+/// memory.
 pub fn find_packets(
     codes: &[Spec],
     options: &CodecOptions,

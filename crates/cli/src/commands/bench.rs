@@ -582,6 +582,15 @@ impl Workload {
         )))
     }
 
+    /// Returns the kernel that ran. That is the tiled one if the chosen kernel could not run the
+    /// schedule, such as one in the order data.
+    fn measured_kernel(&self, args: &Bench) -> Result<KernelChoice, Failure> {
+        match self.codec.fallback() {
+            Some(_) => Ok(self.codec.kernel_name().parse()?),
+            None => Ok(args.kernel),
+        }
+    }
+
     /// Creates the roofline: the same streams with one XOR for every byte read. It is a code whose
     /// parity nodes divide the data nodes among them. It runs with the measured kernel, so that the
     /// fraction tells what the code costs, whatever the width of the registers. With
@@ -602,11 +611,7 @@ impl Workload {
             }
             (Operation::Promote, None) => (sources, targets),
         };
-        // What ran may be another kernel than what was asked for: its program adds in the order data.
-        let measured = match self.codec.fallback() {
-            Some(_) => self.codec.kernel_name().parse()?,
-            None => args.kernel,
-        };
+        let measured = self.measured_kernel(args)?;
         let is_of_the_lab =
             matches!(measured, KernelChoice::Only(kernel) if kernel.is_of_the_lab());
         // In the word layout a strip is a word, and a shard is one stream.

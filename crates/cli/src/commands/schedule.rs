@@ -25,26 +25,7 @@ use crate::output::{Output, bytes, counted};
 
 /// Plans a schedule, and reports.
 pub fn run(args: &Schedule, output: &Output) -> Outcome {
-    if args.weight.is_some() && args.cost() != CostName::Weighted {
-        return Err(Failure::arguments("--weight needs --cost weighted"));
-    }
-    if args.rounds.is_some() && args.pass() != PassName::Slp {
-        return Err(Failure::arguments("--rounds needs --pass slp"));
-    }
-    let minimises = args.pass() == PassName::Slp || args.search.name != SearchName::None;
-    if args.cost.is_some() && !minimises && args.erase.is_empty() && !args.worst_loss {
-        return Err(Failure::arguments(
-            "--cost needs --pass slp, --search, --erase or --worst-loss: other methods look at no cost",
-        ));
-    }
-    if args.search.name == SearchName::Local && args.normalise().is_some() {
-        return Err(Failure::arguments(
-            "--search local chooses the scaling, so --normalise and --strategy do not go with it",
-        ));
-    }
-    if args.fewest_reads && args.erase.is_empty() && !args.worst_loss {
-        return Err(Failure::arguments("--fewest-reads needs --erase or --worst-loss"));
-    }
+    expect_together(args)?;
     let (kernel, machine) = compiled(args)?;
     let asked = (args.asm || args.kernel.is_some()).then_some(kernel);
     let options = PlanOptions::default()
@@ -69,6 +50,31 @@ pub fn run(args: &Schedule, output: &Output) -> Outcome {
         Report { args, stage, erased, code, plan, search, seconds, runs, kernel, executed };
     output.result(report.line()?, || report.text());
     Ok(Exit::Done)
+}
+
+/// Refuses options that need others, or that do not go with others.
+fn expect_together(args: &Schedule) -> Result<(), Failure> {
+    if args.weight.is_some() && args.cost() != CostName::Weighted {
+        return Err(Failure::arguments("--weight needs --cost weighted"));
+    }
+    if args.rounds.is_some() && args.pass() != PassName::Slp {
+        return Err(Failure::arguments("--rounds needs --pass slp"));
+    }
+    let minimises = args.pass() == PassName::Slp || args.search.name != SearchName::None;
+    if args.cost.is_some() && !minimises && args.erase.is_empty() && !args.worst_loss {
+        return Err(Failure::arguments(
+            "--cost needs --pass slp, --search, --erase or --worst-loss: other methods look at no cost",
+        ));
+    }
+    if args.search.name == SearchName::Local && args.normalise() == Some(Switch::Off) {
+        return Err(Failure::arguments(
+            "--search local scales the matrix, so --normalise off and --strategy 0,j do not go with it",
+        ));
+    }
+    if args.fewest_reads && args.erase.is_empty() && !args.worst_loss {
+        return Err(Failure::arguments("--fewest-reads needs --erase or --worst-loss"));
+    }
+    Ok(())
 }
 
 /// Returns the options that mean nothing for an LT code: its graph is solved in one way.

@@ -666,7 +666,7 @@ fn searches_refuse_parameters() {
         ("--search ga --patience 0", "must be at least 1; got 0"),
         ("--search ga --select 0", "--select <RATE>': must be above 0; got `0`"),
         ("--search sa --cooling inf", "must be a number of at least 0; got `inf`"),
-        ("--search local --normalise on", "chooses the scaling"),
+        ("--search local --normalise off", "--search local scales the matrix"),
         ("--pass um --cost xors", "--cost needs --pass slp"),
         ("--set 1", "--set 1: shards of one strip of cauchy:k=4,m=2,w=4 have 1.50 KiB together"),
         ("--search ga --converge --evaluations 9", "cannot be used with"),

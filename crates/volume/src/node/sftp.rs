@@ -608,8 +608,8 @@ impl oio::OneShotDelete for Deleter {
 mod tests {
     use super::*;
 
-    /// What `ssh` started ends with it, such as the process of `ProxyJump`, which would wait for its
-    /// host as long as that is silent.
+    /// What `ssh` started ends with it, such as the process of `ProxyJump`, which would wait for
+    /// its host as long as that is silent.
     #[tokio::test]
     async fn no_process_outlives_a_connection() {
         let mut shell = Command::new("sh");

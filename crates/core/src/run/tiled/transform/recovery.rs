@@ -309,8 +309,8 @@ struct EntryGroup<V: Vector, M: Multiplier<V>, const GROUP: usize> {
 
 impl<V: Vector, M: Multiplier<V>, const GROUP: usize> EntryGroup<V, M, GROUP> {
     /// Takes all levels of the group. If `VALUES`, the lowest level is among them, so entries are
-    /// values: on the way up they are multiplied when they are loaded, and on the way down when they
-    /// are stored.
+    /// values: on the way up they are multiplied when they are loaded, and on the way down when
+    /// they are stored.
     ///
     /// # Safety
     /// All places are valid for `width` bytes; the processor has the instruction set.
