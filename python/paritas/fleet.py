@@ -251,7 +251,8 @@ def work(settings: _Settings, task: Task) -> Outcome:
         if task.kind == "encode":
             return Outcome(task.name, "failed", str(error))
         return Outcome(task.name, "gone")
-    except (ParitasError, OSError) as error:
+    # ValueError: the path of a source has a character that no path can have.
+    except (ParitasError, OSError, ValueError) as error:
         return Outcome(task.name, "failed", str(error))
 
 

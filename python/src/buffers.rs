@@ -340,5 +340,24 @@ pub fn new_shards<'py>(
     py: Python<'py>,
     lengths: impl IntoIterator<Item = usize>,
 ) -> PyResult<Vec<Bound<'py, PyByteArray>>> {
-    lengths.into_iter().map(|length| PyByteArray::new_with(py, length, |_| Ok(()))).collect()
+    lengths.into_iter().map(|length| zeroed_array(py, length)).collect()
+}
+
+/// Makes a byte array of zeros. Other threads of the interpreter may run meanwhile.
+fn zeroed_array(py: Python<'_>, length: usize) -> PyResult<Bound<'_, PyByteArray>> {
+    let size = ffi::Py_ssize_t::try_from(length)
+        .map_err(|_| PyMemoryError::new_err(format!("there is no memory for {length} bytes")))?;
+    // SAFETY: without a content, the function makes a new object of this size, or raises an
+    // exception. Its bytes are not initialised.
+    let array = unsafe {
+        let object = ffi::PyByteArray_FromStringAndSize(ptr::null(), size);
+        Bound::from_owned_ptr_or_err(py, object)?.cast_into_unchecked::<PyByteArray>()
+    };
+    // SAFETY: these are the bytes of the array. Only this function has it, so nobody else accesses
+    // or moves them.
+    let memory: &mut [MaybeUninit<u8>] = unsafe {
+        slice::from_raw_parts_mut(ffi::PyByteArray_AsString(array.as_ptr()).cast(), length)
+    };
+    py.detach(|| memory.fill(MaybeUninit::new(0)));
+    Ok(array)
 }

@@ -5,6 +5,7 @@ use paritas::code::{BitMatrix, CellId, CellSet, ParityMatrix, ParityPlacement, R
 use paritas::erasure::survival_with;
 use paritas::research::Slot;
 use paritas_shards::DEFAULT_CODE;
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
@@ -78,7 +79,8 @@ impl Code {
 
     /// Tries losses of `lost` nodes: all sets of nodes if there are at most `most`, otherwise
     /// `most` random sets, which are the same in every call. Returns three numbers: the tried sets
-    /// that are survived, the tried sets, and all sets. Ctrl-C ends it.
+    /// that are survived, the tried sets, and all sets, or 2^64 - 1 if there are more. Ctrl-C ends
+    /// it.
     #[pyo3(signature = (lost, most = 10_000))]
     fn survival(&self, py: Python<'_>, lost: usize, most: u64) -> Result<(u64, u64, u64)> {
         let found = run(py, |progress| Ok(survival_with(&self.0, lost, most, || progress(0))))?;
@@ -260,6 +262,7 @@ fn ones(row: usize, bits: &Bound<'_, PyAny>) -> Result<(Vec<usize>, usize)> {
         match number {
             Ok(0) => {}
             Ok(1) => ones.push(columns),
+            Err(error) if !is_about_bits(bits.py(), &error) => return Err(error.into()),
             _ => {
                 let given = bit.repr()?;
                 let message =
@@ -270,6 +273,11 @@ fn ones(row: usize, bits: &Bound<'_, PyAny>) -> Result<(Vec<usize>, usize)> {
         columns += 1;
     }
     Ok((ones, columns))
+}
+
+/// Whether an error says that an object is no bit. Others are an interrupt, or of the object itself.
+fn is_about_bits(py: Python<'_>, error: &PyErr) -> bool {
+    error.is_instance_of::<PyTypeError>(py) || error.is_instance_of::<PyOverflowError>(py)
 }
 
 /// Operations that compute some cells of a stripe from others.

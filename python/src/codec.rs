@@ -207,7 +207,10 @@ impl Codec {
         let targets = Shards::of(parity, "parity")?;
         Shards::with(&sources, &targets, |sources, parity| {
             let updated = py.detach(|| self.codec.update(node, sources[0], sources[1], parity));
-            updated.map_err(|error| Failure::of_buffers(&error, &[("parity", &self.nodes().1)]))
+            updated.map_err(|error| match error.node() == Some(node) {
+                true => Failure::of_named(&error, "`old` and `new`"),
+                false => Failure::of_buffers(&error, &[("parity", &self.nodes().1)]),
+            })
         })
     }
 
@@ -340,6 +343,15 @@ impl Codec {
             Some(&first) => sources.first_len() * rows(node) / rows(first).max(1),
             None => 0,
         };
+        if let Some(&first) = have.first() {
+            let code = self.codec.code();
+            let unit = if code.symbols().is_some() { self.codec.shard_unit() } else { rows(first) };
+            let given = sources.first_len();
+            if !given.is_multiple_of(unit.max(1)) {
+                let what = format!("must have a multiple of {unit} bytes; got {given}");
+                return Err(wrong_argument(format!("shard {first} {what}")));
+            }
+        }
         for (&node, given) in have.iter().zip(sources.lengths()) {
             if given != length(node) {
                 let (expected, first) = (length(node), have[0]);
@@ -438,7 +450,8 @@ impl Prepared {
         expect_groups(buffer, self.nodes, stride)?;
         let groups = Shards::of_each([buffer.clone()].into_iter(), Names::Own(&["buffer"]))?;
         Shards::with(&Shards::none(), &groups, |_, groups| {
-            Ok(py.detach(|| self.prepared.run_strided(groups[0], stride))?)
+            let done = py.detach(|| self.prepared.run_strided(groups[0], stride));
+            done.map_err(|error| Failure::of_named(&error, "a shard of `stride` bytes"))
         })
     }
 

@@ -100,6 +100,15 @@ impl Failure {
     }
 
     /// Makes the exception for an error of a codec. Where the error names a buffer by its node, the
+    /// exception calls it `name`.
+    pub fn of_named(error: &paritas::Error, name: &str) -> Self {
+        let text = error.to_string();
+        let node = error.node().map(|node| format!("buffer {node} "));
+        let rest = node.and_then(|node| text.strip_prefix(&node).map(str::to_owned));
+        Self::of_codec(error, rest.map_or(text, |rest| format!("{name} {rest}")))
+    }
+
+    /// Makes the exception for an error of a codec. Where the error names a buffer by its node, the
     /// exception names the argument of the call, and the place in it; `arguments` has the nodes of
     /// the buffers of each argument.
     pub fn of_buffers(error: &paritas::Error, arguments: &[(&str, &[usize])]) -> Self {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use paritas_shards::{EncodeJob, FileSource, FileTarget, RepairJob, Timestamp, scan};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
 use crate::code::CodeOrSpec;
@@ -70,8 +71,16 @@ fn one_or_several<T: for<'a, 'py> FromPyObject<'a, 'py>>(
     object: Borrowed<'_, '_, PyAny>,
     what: &str,
 ) -> PyResult<Vec<T>> {
-    let one = object.extract::<T>().map(|one| vec![one]);
-    one.or_else(|_| object.extract::<Vec<T>>()).map_err(|_| wrong_type(what, &object))
+    // What else a conversion raises is not about types: an interrupt, or an error of the object.
+    let is_of_types = |error: &PyErr| error.is_instance_of::<PyTypeError>(object.py());
+    match object.extract::<T>().map_err(Into::into) {
+        Ok(one) => Ok(vec![one]),
+        Err(error) if !is_of_types(&error) => Err(error),
+        Err(_) => object.extract::<Vec<T>>().map_err(|error| match is_of_types(&error) {
+            true => wrong_type(what, &object),
+            false => error,
+        }),
+    }
 }
 
 /// Returns a time as Python has it: in seconds since 1970.

@@ -14,7 +14,7 @@ use paritas_volume::{
     Error, ErrorKind, FoundObject, GetOptions, NodeStatus, ObjectName, PutOptions, Rate, Reencoded,
     Runner,
 };
-use pyo3::exceptions::PyException;
+use pyo3::exceptions::{PyException, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyMapping, PyString};
 
@@ -109,8 +109,14 @@ impl FromPyObject<'_, '_> for Nodes {
                 named.iter().map(|(name, path)| Some((name.clone(), uri(path)?))).collect()
             }
             Err(_) => {
-                let paths: Vec<PathBuf> = object.extract().map_err(|_| {
-                    wrong_type("nodes are a list of paths and URIs, or a dictionary", &object)
+                let paths: Vec<PathBuf> = object.extract().map_err(|error: PyErr| {
+                    match error.is_instance_of::<PyTypeError>(object.py()) {
+                        true => wrong_type(
+                            "nodes are a list of paths and URIs, or a dictionary",
+                            &object,
+                        ),
+                        false => error,
+                    }
                 })?;
                 let numbered = paths.iter().zip(1..);
                 numbered.map(|(path, at)| Some((format!("node{at}"), uri(path)?))).collect()

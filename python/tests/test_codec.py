@@ -204,6 +204,13 @@ def test_shards_that_are_not_needed_must_have_the_right_length_too():
         (lambda c, s: c.encode(s[:4], [s[4], bytearray(3)]), r"^parity\[1\] must have 9 bytes.*; got 3"),
         (lambda c, s: c.encode([*s[:3], bytes(3)]), r"^data\[3\] must have 9 bytes.*; got 3"),
         (lambda c, s: c.encode(s[:4], [s[4], bytes(9)]), r"^parity\[1\] is read-only memory"),
+        (lambda c, s: c.reconstruct([None, *[b"ab"] * 5]), "^shard 1 must have a multiple of 3 bytes; got 2"),
+        (lambda c, s: c.reconstruct([b"ab"] * 6), "^shard 0 must have a multiple of 3 bytes; got 2"),
+        (
+            lambda c, s: c.update(1, b"ab", b"cd", [bytearray(2), bytearray(2)]),
+            "^`old` and `new` must have a multiple of 3 bytes",
+        ),
+        (lambda c, s: c.prepared().run_strided(bytearray(6 * 320), 320), "^a shard of `stride` bytes must have a multiple of 3"),
         (lambda c, s: c.update(0, s[0], s[0], [s[4], bytearray(3)]), r"^parity\[1\] must have 9 bytes.*; got 3"),
         (lambda c, s: c.prepared([1, 2, 3, 5], [0, 4]).run(s[:4], [s[4], bytearray(3)]), r"^targets\[1\] must have 9 bytes"),
         (lambda c, s: c.prepared([1, 2, 3, 5], [0]).run([*s[:3], bytes(3)], s[:1]), r"^targets\[0\] shares memory"),

@@ -57,6 +57,32 @@ def test_wrong_paths_are_told(tmp_path):
             paritas.verify_files(wrong)
 
 
+def test_what_a_path_raises_is_not_taken_for_a_wrong_type(tmp_path):
+    class Interrupted:
+        def __init__(self, error):
+            self.error = error
+
+        def __fspath__(self):
+            raise self.error
+
+    for error in (KeyboardInterrupt, OSError, RuntimeError):
+        for act in [
+            lambda path: paritas.verify_files([path]),
+            lambda path: paritas.info(path),
+            lambda path: paritas.protect([path]),
+            lambda path: paritas.Volume.create(tmp_path / "v.toml", [path]),
+        ]:
+            with pytest.raises(error):
+                act(Interrupted(error()))
+    with pytest.raises(KeyboardInterrupt):
+        paritas.Code.from_matrix([[Bit()]], k=1, m=1)
+
+
+class Bit:
+    def __index__(self):
+        raise KeyboardInterrupt
+
+
 def test_no_shards_are_an_error(tmp_path):
     missing = tmp_path / "missing"
     for act in [

@@ -362,6 +362,13 @@ def cut_off(*_):
     raise KeyboardInterrupt
 
 
+def test_a_path_that_no_file_can_have_ends_no_run(volume_file, tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"x")
+    report = fleet.run(volume_file, "encode", sources=[("bad", "a\0"), ("good", path)], workers=1)
+    assert (report.names("failed"), report.names("changed")) == (["bad"], ["good"])
+
+
 def test_a_fleet_resumes_from_its_journal(volume_file, volume, tmp_path):
     path = tmp_path / "file"
     path.write_bytes(b"x" * 10_000)

@@ -3,6 +3,9 @@
 from collections.abc import Sequence
 from typing import assert_type
 
+import numpy
+from numpy.typing import NDArray
+
 import paritas
 
 
@@ -30,3 +33,10 @@ def store(path: str, name: str, content: memoryview) -> str:
     with open(path, "rb") as file:
         paritas.Volume.open("tank.toml").put(name, file)
     return paritas.Volume.open("tank.toml").put(name, content).digest
+
+
+def arrays(codec: paritas.Codec, data: NDArray[numpy.uint8], parity: NDArray[numpy.uint8]) -> bytes:
+    codec.encode(data, parity)
+    codec.prepared().run(data, parity)
+    codec.verify([*data, *parity])
+    return codec.join(codec.split(codec.encode(data)), len(data))
