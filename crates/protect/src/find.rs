@@ -6,19 +6,18 @@
 mod builder;
 mod files;
 mod given;
+mod left;
 mod meaning;
 mod part;
 mod places;
 mod unfinished;
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-#[cfg(doc)]
-use paritas_store::error::ErrorKind;
-use paritas_store::error::{Error, Result};
+use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::place::attributes::Timestamp;
 use paritas_store::place::lock::is_held;
 use paritas_store::shown::{counted, shown};
@@ -34,6 +33,7 @@ use crate::paths::{name_bytes, owned_name, path_bytes, path_in, whole_bytes};
 use crate::tree::{Scope, Tree, joined, threads};
 use files::{holds_named, named_files_in, parity_files_in};
 use given::folders_among;
+use left::{left, stray};
 use part::AskedPart;
 pub use places::{IsWanted, Other};
 use places::{KnownProtection, ParityPlaces};
@@ -54,8 +54,8 @@ pub struct Protection {
     pub(crate) unreadable_layers: usize,
     /// Parity files of layers that do not count, and of newer ones that cannot be read.
     pub(crate) stray: Vec<PathBuf>,
-    /// The stray files that a killed process has left: newer files have replaced them, or they were
-    /// never finished. A complete layer without final names is not among them, because the process
+    /// The stray files that a killed process has left: newer files beside them have replaced them,
+    /// or they were never finished. A complete layer without final names is not among them, because the process
     /// that writes it may be about to publish it.
     pub(crate) left: Vec<PathBuf>,
     /// The generation of the next layer, later than that of any parity file that was found.
@@ -365,7 +365,13 @@ impl Protection {
     pub(crate) fn walk(&self, threads: usize) -> Result<Tree> {
         let starts: Vec<Vec<u8>> = self.starts().map(<[u8]>::to_vec).collect();
         let scope = Scope {
-            excludes: Excludes::stored(&self.settings)?,
+            excludes: Excludes::stored(&self.settings).map_err(|error| {
+                let message = format!(
+                    "the catalogue of {self} cannot be used: its patterns of excluded paths: {}",
+                    error.message().trim_start_matches("`excludes`: ")
+                );
+                Error::new(ErrorKind::NotRecognised, message)
+            })?,
             one_file_system: self.settings.one_file_system,
         };
         Ok(Tree::walk(&self.root, &starts, &scope, threads))
@@ -665,8 +671,13 @@ fn is_published(files: &[&ParityFile]) -> bool {
 
 /// Whether a process was killed before all files of a layer existed.
 fn is_unfinished(files: &[&ParityFile]) -> bool {
+    !is_published(files) && !is_whole(files)
+}
+
+/// Whether all files of a layer are there.
+fn is_whole(files: &[&ParityFile]) -> bool {
     let numbers: BTreeSet<u16> = files.iter().map(|file| file.header.index).collect();
-    !is_published(files) && numbers.len() < usize::from(files[0].header.count)
+    numbers.len() >= usize::from(files[0].header.count)
 }
 
 fn catalogue(files: &[&ParityFile]) -> Option<(Header, Vec<u8>, Catalogue)> {
@@ -712,14 +723,9 @@ fn assemble(known: KnownProtection<'_>, root: PathBuf) -> Result<Protection> {
     }
     let (entries, layers) = builder.finish()?;
     let stray = stray(&files, &layers);
-    let path = |file: &ParityFile| file.path.clone();
-    let unfinished = unfinished(&files);
-    let is_left = |file: &&ParityFile| {
-        is_replaced(&file.header, &header, &newest)
-            || unfinished.iter().any(|layer| layer.agrees(&file.header))
-    };
-    let left = stray.iter().copied().filter(is_left).map(path).collect();
-    let stray = stray.into_iter().map(path).collect();
+    let left = left(&stray, &files, files_of_newest, (&header, &newest));
+    let [stray, left] =
+        [stray, left].map(|files| files.into_iter().map(|file| file.path.clone()).collect());
     let next_generation = newest_generation.saturating_add(1);
     let settings = settings_at(&root, newest.settings);
     Ok(Protection {
@@ -751,26 +757,6 @@ fn named_generations(files: &[&ParityFile], id: Id) -> BTreeSet<u32> {
     let generation = |path: &PathBuf| Header::generation_in(path, id);
     let stated = named.filter_map(|path| Some((generation(&path)?, path)));
     stated.filter(|(_, path)| is_damaged(path)).map(|(generation, _)| generation).collect()
-}
-
-/// Returns one header for each layer that is unfinished, because some of its files do not exist.
-fn unfinished(files: &[&ParityFile]) -> Vec<Header> {
-    let layers = by_layer(files).into_iter().filter(|layer| is_unfinished(layer));
-    layers.map(|layer| layer[0].header.clone()).collect()
-}
-
-/// Returns the parity files that do not belong to a layer that counts.
-fn stray<'f>(files: &[&'f ParityFile], layers: &[Layer]) -> Vec<&'f ParityFile> {
-    let used = layers.iter().flat_map(|layer| layer.files.iter().flatten());
-    let used: HashSet<&Path> = used.map(|file| file.path.as_path()).collect();
-    files.iter().copied().filter(|file| !used.contains(file.path.as_path())).collect()
-}
-
-/// Whether newer layers have replaced the layer of a file: it is older than the newest layer, whose
-/// header and catalogue are given, and no longer counts.
-fn is_replaced(of: &Header, newest: &Header, catalogue: &Catalogue) -> bool {
-    let counts = || catalogue.older.iter().any(|older| older.layer == of.layer);
-    of.generation < newest.generation && !counts()
 }
 
 struct Builder {

@@ -21,7 +21,8 @@ const ALL_DIGITS: usize = 32;
 
 impl Inventory {
     /// Returns the object that is named `wanted` or, if there is none, the object whose id begins
-    /// with these digits (at least four). Without `wanted`, returns the only object.
+    /// with these digits (at least four). Without `wanted`, returns the only object. If several have
+    /// the same id, returns the only one of which enough shards are there.
     ///
     /// # Errors
     /// If no object matches ([`ErrorKind::NotRecognised`] or, if a file could not be opened,
@@ -34,7 +35,8 @@ impl Inventory {
             ([object], _) => Ok(object),
             ([], Some(wanted)) if !self.objects.is_empty() => Err(self.absent(wanted)),
             ([], _) => Err(Error::not_recognised("no readable shard was found")),
-            (several, _) => Err(Error::new(ErrorKind::Ambiguous, ambiguity(several, wanted))),
+            (several, _) => only_whole(several)
+                .ok_or_else(|| Error::new(ErrorKind::Ambiguous, ambiguity(several, wanted))),
         }
     }
 
@@ -63,6 +65,16 @@ impl Inventory {
             _ => named,
         }
     }
+}
+
+/// Returns the only one of several objects with the same id of which enough shards are there. A
+/// header that was damaged, and sealed again, makes its shard one of another object.
+fn only_whole<'o>(several: &[&'o Object]) -> Option<&'o Object> {
+    let is_same = several.iter().all(|object| object.id() == several[0].id());
+    let is_whole = |object: &&&Object| object.missing().len() <= object.tolerance();
+    let mut whole = several.iter().filter(is_whole);
+    let first = whole.next().filter(|_| is_same)?;
+    whole.next().is_none().then_some(*first)
 }
 
 /// Returns the beginning of an id in lower case, if the text can be one.

@@ -152,6 +152,17 @@ fn the_same_id_with_another_header_is_another_object() {
     let inventory = scan(&directories.each_ref().map(|d| d.path().to_owned()));
     assert_eq!(inventory.objects.len(), 2);
     assert_eq!(get(&inventory.objects[1]).unwrap().0, content(600));
+    // Nobody can tell which of them is meant, until one is there only in part.
+    assert_eq!(kind(inventory.choose(None)), ErrorKind::Ambiguous);
+    for (path, _) in files(directories[0].path()).into_iter().skip(2) {
+        fs::remove_file(path).unwrap();
+    }
+    let inventory = scan(&directories.each_ref().map(|d| d.path().to_owned()));
+    assert_eq!(inventory.objects.len(), 2);
+    let id = inventory.objects[0].id().to_string();
+    for wanted in [None, Some(id.as_ref())] {
+        assert_eq!(get(inventory.choose(wanted).unwrap()).unwrap().0, content(600));
+    }
 }
 
 #[test]

@@ -213,3 +213,37 @@ fn a_dry_run_fails_as_the_repair_does() {
         assert_eq!(sorted(foretold.restored), sorted(report.restored));
     }
 }
+
+/// One file of newer parity, such as a copy that has come from elsewhere, does not make a repair
+/// remove the older parity, which may be the only one that can restore anything.
+#[test]
+fn a_part_of_newer_parity_removes_none() {
+    let root = scene(61);
+    let folder = root.path().join(".paritas");
+    let files = || -> Vec<PathBuf> {
+        let mut files: Vec<_> =
+            fs::read_dir(&folder).unwrap().map(|file| file.unwrap().path()).collect();
+        files.sort();
+        files
+    };
+    let old: Vec<(PathBuf, Vec<u8>)> =
+        files().into_iter().map(|path| (path.clone(), fs::read(path).unwrap())).collect();
+    let before = snapshot(root.path());
+    make(&job(root.path()).redundancy("30%".parse().unwrap()).force(true));
+    let newer = files();
+    assert!(newer.iter().all(|path| old.iter().all(|(old, _)| old != path)));
+    newer[1..].iter().for_each(|path| fs::remove_file(path).unwrap());
+    old.iter().for_each(|(path, bytes)| fs::write(path, bytes).unwrap());
+    flip(&root.path().join("one/5"), 0);
+
+    repaired(root.path(), RepairJob::default());
+    assert!(old.iter().all(|(path, bytes)| fs::read(path).is_ok_and(|now| now == *bytes)));
+    fs::remove_file(&newer[0]).unwrap();
+    files().iter().filter(|path| old.iter().all(|(old, _)| old != *path)).for_each(|path| {
+        fs::remove_file(path).unwrap();
+    });
+    let report = repaired(root.path(), RepairJob::default());
+    assert!(report.lost.is_empty(), "{report:?}");
+    remove_copies(&root.path().join("one"));
+    assert_same(&snapshot(root.path()), &before, "after all");
+}
