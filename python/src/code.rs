@@ -275,7 +275,8 @@ fn ones(row: usize, bits: &Bound<'_, PyAny>) -> Result<(Vec<usize>, usize)> {
     Ok((ones, columns))
 }
 
-/// Whether an error says that an object is no bit. Others are an interrupt, or of the object itself.
+/// Whether an error says that an object is no bit. Others are an interrupt, or of the object
+/// itself.
 fn is_about_bits(py: Python<'_>, error: &PyErr) -> bool {
     error.is_instance_of::<PyTypeError>(py) || error.is_instance_of::<PyOverflowError>(py)
 }

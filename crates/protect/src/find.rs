@@ -55,8 +55,8 @@ pub struct Protection {
     /// Parity files of layers that do not count, and of newer ones that cannot be read.
     pub(crate) stray: Vec<PathBuf>,
     /// The stray files that a killed process has left: newer files beside them have replaced them,
-    /// or they were never finished. A complete layer without final names is not among them, because the process
-    /// that writes it may be about to publish it.
+    /// or they were never finished. A complete layer without final names is not among them, because
+    /// the process that writes it may be about to publish it.
     pub(crate) left: Vec<PathBuf>,
     /// The generation of the next layer, later than that of any parity file that was found.
     pub(crate) next_generation: u32,

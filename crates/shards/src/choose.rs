@@ -21,8 +21,8 @@ const ALL_DIGITS: usize = 32;
 
 impl Inventory {
     /// Returns the object that is named `wanted` or, if there is none, the object whose id begins
-    /// with these digits (at least four). Without `wanted`, returns the only object. If several have
-    /// the same id, returns the only one of which enough shards are there.
+    /// with these digits (at least four). Without `wanted`, returns the only object. If several
+    /// have the same id, returns the only one of which enough shards are there.
     ///
     /// # Errors
     /// If no object matches ([`ErrorKind::NotRecognised`] or, if a file could not be opened,
