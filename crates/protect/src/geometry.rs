@@ -148,7 +148,9 @@ impl StreamGeometry {
     /// Whether the numbers fit together, and are within the limits.
     pub(crate) fn is_valid(&self) -> bool {
         let Self { length, block, data, parity } = *self;
-        let in_range = (1..=MOST_BLOCK).contains(&block) && length < 1 << 63;
+        // A block that is much longer than the stream would be zeros, which fill a disk.
+        let is_short = block.saturating_sub(GRANULE) < length.max(LARGE);
+        let in_range = (1..=MOST_BLOCK).contains(&block) && is_short && length < 1 << 63;
         let counts = data < 1 << 16 && parity <= MOST_PARITY && (data == 0) == (parity == 0);
         let has_code = counts && data + parity.next_power_of_two() <= 1 << 16;
         in_range && has_code && block % GRANULE == 0 && length.div_ceil(block) == data
@@ -252,6 +254,8 @@ mod tests {
         assert_eq!(StreamGeometry::choose(0, Redundancy::USUAL).unwrap().code().unwrap(), None);
         let usual = StreamGeometry::choose(1 << 29, Redundancy::USUAL).unwrap();
         assert_eq!((usual.data, usual.parity, usual.block), (9_987, 999, 53_760));
+        let small = StreamGeometry::choose(5, Redundancy::USUAL).unwrap();
+        assert!(!StreamGeometry { block: 1 << 32, ..small }.is_valid(), "a block of zeros");
     }
 
     /// The parity is enough for the loss, and hardly more, unless even the smallest redundancy is

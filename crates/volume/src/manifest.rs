@@ -392,6 +392,9 @@ fn pieces_of(
     digest: Digest,
 ) -> Result<Body, ManifestFlaw> {
     check_text("upload", upload)?;
+    if upload.contains('/') || matches!(upload, "." | "..") {
+        return Err(format!("upload is {upload:?}, which is no component of a name"));
+    }
     let piece = |&(number, length, ref digest): &(u32, u64, String)| {
         Ok(Piece { number, length, digest: digest_from(digest)? })
     };

@@ -92,6 +92,8 @@ fn contradictions_are_refused_by_name() {
     let cases = [
         (inline(), "\"format\":1", "\"format\":3,\"more\":0", "its format is 3"),
         (pieces(), "\"format\":2", "\"format\":1", "has neither pieces nor notes"),
+        (pieces(), "\"00112233\"", "\"..\"", "no component of a name"),
+        (pieces(), "\"00112233\"", "\"a/..\"", "no component of a name"),
         (pieces(), "[1,5242880", "[3,5242880", "the numbers of its pieces do not ascend"),
         (pieces(), "[1,5242880", "[1,5242881", "its pieces do not have 5242957 bytes"),
         (pieces(), "[3,77,\"03", "[3,77,\"04", "its pieces do not have the digest"),
