@@ -258,7 +258,10 @@ fn ones(row: usize, bits: &Bound<'_, PyAny>) -> Result<(Vec<usize>, usize)> {
     let (mut ones, mut columns) = (Vec::new(), 0);
     for bit in bits.try_iter()? {
         let bit = bit?;
-        let number = bit.extract::<u8>().or_else(|_| bit.extract::<bool>().map(u8::from));
+        let number = match bit.extract::<u8>() {
+            Err(error) if is_about_bits(bits.py(), &error) => bit.extract::<bool>().map(u8::from),
+            number => number,
+        };
         match number {
             Ok(0) => {}
             Ok(1) => ones.push(columns),
