@@ -190,6 +190,15 @@ pub fn wrong_type(what: &str, given: &Bound<'_, PyAny>) -> PyErr {
     PyTypeError::new_err(format!("{what}; got {}", type_name.unwrap_or_default()))
 }
 
+/// Says `what` is needed, in place of an error of types of a conversion. What else it has raised is
+/// not about types, such as an interrupt, and stays.
+pub fn of_types(error: PyErr, what: &str, given: &Bound<'_, PyAny>) -> PyErr {
+    match error.is_instance_of::<PyTypeError>(given.py()) {
+        true => wrong_type(what, given),
+        false => error,
+    }
+}
+
 /// Returns the text of an argument, which must be UTF-8; `what` names it.
 pub fn text(given: &Bound<'_, PyString>, what: &str) -> Result<String> {
     match given.to_str() {

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 
 use crate::code::CodeOrSpec;
 use crate::codec::number_of_threads;
-use crate::errors::{Result, each, refused, wrong_argument, wrong_type};
+use crate::errors::{Result, each, of_types, refused, wrong_argument};
 use crate::results::{ResultObject, results};
 use crate::signals::run;
 
@@ -71,15 +71,12 @@ fn one_or_several<T: for<'a, 'py> FromPyObject<'a, 'py>>(
     object: Borrowed<'_, '_, PyAny>,
     what: &str,
 ) -> PyResult<Vec<T>> {
-    // What else a conversion raises is not about types: an interrupt, or an error of the object.
-    let is_of_types = |error: &PyErr| error.is_instance_of::<PyTypeError>(object.py());
     match object.extract::<T>().map_err(Into::into) {
         Ok(one) => Ok(vec![one]),
-        Err(error) if !is_of_types(&error) => Err(error),
-        Err(_) => object.extract::<Vec<T>>().map_err(|error| match is_of_types(&error) {
-            true => wrong_type(what, &object),
-            false => error,
-        }),
+        Err(error) if error.is_instance_of::<PyTypeError>(object.py()) => {
+            object.extract::<Vec<T>>().map_err(|error| of_types(error, what, &object))
+        }
+        Err(error) => Err(error),
     }
 }
 

@@ -14,13 +14,13 @@ use paritas_volume::{
     Error, ErrorKind, FoundObject, GetOptions, NodeStatus, ObjectName, PutOptions, Rate, Reencoded,
     Runner,
 };
-use pyo3::exceptions::{PyException, PyTypeError};
+use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyMapping, PyString};
 
 use crate::buffers::{NewBytes, Source};
 use crate::code::CodeOrSpec;
-use crate::errors::{Failure, Result, refused, text, wrong_argument, wrong_type};
+use crate::errors::{Failure, Result, of_types, refused, text, wrong_argument};
 use crate::files::{open, seconds, timestamp};
 use crate::results::{ResultObject, results};
 use crate::sources;
@@ -109,15 +109,9 @@ impl FromPyObject<'_, '_> for Nodes {
                 named.iter().map(|(name, path)| Some((name.clone(), uri(path)?))).collect()
             }
             Err(_) => {
-                let paths: Vec<PathBuf> = object.extract().map_err(|error: PyErr| {
-                    match error.is_instance_of::<PyTypeError>(object.py()) {
-                        true => wrong_type(
-                            "nodes are a list of paths and URIs, or a dictionary",
-                            &object,
-                        ),
-                        false => error,
-                    }
-                })?;
+                let what = "nodes are a list of paths and URIs, or a dictionary";
+                let paths: Vec<PathBuf> =
+                    object.extract().map_err(|error| of_types(error, what, &object))?;
                 let numbered = paths.iter().zip(1..);
                 numbered.map(|(path, at)| Some((format!("node{at}"), uri(path)?))).collect()
             }

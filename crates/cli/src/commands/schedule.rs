@@ -339,11 +339,12 @@ fn runs(
         kernel,
     };
     let options = CodecOptions::default().plan(plan);
-    if code.graph().is_none() {
-        expect_whole_strips(code, &call, &options)?;
-    }
     let explanation = match code.graph() {
-        None => Codec::with_options(code.clone(), options)?.explain(have, want, &call)?,
+        None => {
+            let codec = Codec::with_options(code.clone(), options)?;
+            expect_whole_strips(&codec, &call)?;
+            codec.explain(have, want, &call)?
+        }
         // Every block is a buffer of its own.
         Some(_) => LaneCodec::new(code.clone(), options)?.explain(have, want, &call)?,
     };
@@ -357,12 +358,9 @@ fn runs(
 }
 
 /// Refuses a call that is too small for a strip of every shard.
-fn expect_whole_strips(code: &Code, call: &Call, options: &CodecOptions) -> Result<(), Failure> {
-    let cells: usize = code.nodes().map(|node| code.node_cells(node).len()).sum();
-    let least = match code.symbols() {
-        Some(_) => code.node_count(),
-        None => cells * options.packet,
-    };
+fn expect_whole_strips(codec: &Codec, call: &Call) -> Result<(), Failure> {
+    let code = codec.code();
+    let least = codec.strip().saturating_mul(code.node_count());
     if call.bytes >= least {
         return Ok(());
     }

@@ -195,6 +195,9 @@ fn beyond_repair() {
     let repair = run(args!["repair", yard.root()]).expect(exit::LOST).text();
     assert!(repair.contains("lost     a.jpg"), "{repair}");
     assert!(repair.contains("\n  next     put copies of the lost files"), "{repair}");
+    fs::write(yard.photo("b.jpg"), "on purpose").unwrap();
+    let repair = run(args!["repair", yard.root()]).expect(exit::LOST).text();
+    assert!(repair.contains("changed  b.jpg") && !repair.contains("--update"), "{repair}");
     // Without any catalogue, nothing is known.
     yard.parity().iter().for_each(|file| fs::write(file, [0; 5000]).unwrap());
     let verify = run(args!["verify", yard.root()]).expect(exit::NOT_RECOGNISED);

@@ -156,7 +156,7 @@ fn the_default_changes_where_programs_of_packets_grow_long() {
     }
 }
 
-/// A compiled kernel stores results past the cache only where these begin at cache lines.
+/// Non-temporal stores need results that begin at cache lines.
 #[test]
 fn explanations_tell_how_results_are_stored() {
     let codec: Codec = "10+4".parse().unwrap();

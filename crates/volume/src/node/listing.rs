@@ -29,7 +29,7 @@ pub(super) async fn files_at_once(
 ) -> Result<impl Stream<Item = Result<Entry>>> {
     let found = operator.lister_with(&folder).recursive(true).await?;
     let is_file = |entry: &Entry| std::future::ready(!is_folder(entry));
-    Ok(checked(found, folder, is_within).try_filter(is_file))
+    Ok(checked(found, folder, |_| true).try_filter(is_file))
 }
 
 /// Lists what is directly in a folder, which is empty or ends in `/`.
@@ -44,7 +44,8 @@ fn is_folder(entry: &Entry) -> bool {
     entry.metadata().is_dir() || entry.path().ends_with('/')
 }
 
-/// Leaves out the folder itself, and fails at an entry that is not where it was asked for.
+/// Leaves out the folder itself, and fails at an entry that is not in the folder, or whose path,
+/// seen from the folder, does not belong there.
 fn checked(
     found: impl Stream<Item = Result<Entry>>,
     folder: String,
@@ -68,10 +69,6 @@ fn checked(
             Err(error) => Some(Err(error)),
         })
     })
-}
-
-fn is_within(_path: &str) -> bool {
-    true
 }
 
 /// Whether a path, seen from a folder, is one of its files or folders.

@@ -251,11 +251,15 @@ fn steps(
     state: ObjectStateWord,
     args: &Repair,
 ) -> Vec<String> {
-    let mut steps = match changed(report, args).is_empty() {
-        true => Vec::new(),
-        false => kinds::for_changed(protection, &report.found.layers).to_vec(),
-    };
-    if state == ObjectStateWord::Lost {
+    let is_lost = state == ObjectStateWord::Lost;
+    let mut steps = Vec::new();
+    if !changed(report, args).is_empty() {
+        let [accept, restore] = kinds::for_changed(protection, &report.found.layers);
+        // An update would give up what is lost.
+        steps.extend(Some(accept).filter(|_| !is_lost));
+        steps.push(restore);
+    }
+    if is_lost {
         steps.push(kinds::beyond_repair(protection));
     }
     if unread(report, args).next().is_some() {
