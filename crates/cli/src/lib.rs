@@ -51,11 +51,13 @@ fn exit_of(arguments: &[OsString]) -> Exit {
     exit::when_files_are_limited();
     let output = Output::new(&args);
     let run = std::panic::catch_unwind(|| commands::run(args.command, &output));
-    match run.map(|outcome| outcome.and_then(|exit| output.finish(exit))) {
+    let exit = match run.map(|outcome| outcome.and_then(|exit| output.finish(exit))) {
         Ok(Ok(exit)) => exit,
         Ok(Err(failure)) => report(json, &failure),
         Err(_) => report(json, &Failure::internal("this is a bug in paritas; please report it")),
-    }
+    };
+    output.print_next_steps();
+    exit
 }
 
 fn report(json: bool, failure: &Failure) -> Exit {

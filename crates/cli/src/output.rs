@@ -34,8 +34,10 @@ pub struct Output {
     stdout_is_taken: bool,
     /// The first failure to print anything.
     failure: Arc<Mutex<Option<Failure>>>,
-    /// The warnings and next steps printed so far; each is printed once.
+    /// The warnings printed so far; each is printed once.
     warned: Arc<Mutex<HashSet<String>>>,
+    /// What to do next, for people.
+    next_steps: Arc<Mutex<Vec<String>>>,
 }
 
 impl Output {
@@ -48,6 +50,7 @@ impl Output {
             stdout_is_taken,
             failure: Arc::default(),
             warned: Arc::default(),
+            next_steps: Arc::default(),
         }
     }
 
@@ -97,13 +100,22 @@ impl Output {
         }
     }
 
-    /// Prints what to do next, for people, unless it has been printed before. It goes to standard
-    /// error, so that readers of standard output get results alone.
+    /// Notes what to do next. People are told of it at the end of the run, after the failure if there
+    /// is one.
     #[cfg(feature = "volume")]
     pub fn next(&self, step: &str) {
-        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
-        if !self.json && !self.quiet && warned.insert(step.to_owned()) {
-            self.error_line(&format!("next: {}", printable(step)));
+        let mut steps = self.next_steps.lock().unwrap_or_else(PoisonError::into_inner);
+        if !steps.iter().any(|known| known == step) {
+            steps.push(step.to_owned());
+        }
+    }
+
+    /// Prints what to do next, for people. It goes to standard error, so that readers of standard
+    /// output get results alone.
+    pub fn print_next_steps(&self) {
+        let steps = self.next_steps.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.json && !self.quiet {
+            steps.iter().for_each(|step| self.error_line(&format!("next: {}", printable(step))));
         }
     }
 
@@ -162,7 +174,7 @@ impl Output {
     ///
     /// # Errors
     /// If something could not be printed ([`Exit::Io`]).
-    pub fn finish(self, exit: Exit) -> Result<Exit, Failure> {
+    pub fn finish(&self, exit: Exit) -> Result<Exit, Failure> {
         self.note("standard output", io::stdout().flush());
         let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
         failure.map_or(Ok(exit), Err)

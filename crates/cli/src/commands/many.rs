@@ -252,9 +252,14 @@ impl<'a> ObjectTally<'a> {
         self.worst.note(outcome, self.output);
     }
 
-    /// Prints the counts if there are several objects, and returns the worst outcome.
+    /// Prints the counts, unless there is only one object or nothing but a failure, and returns the
+    /// worst outcome.
     pub fn end(self) -> Outcome {
-        if self.objects() > 1 {
+        let is_told = match self.objects() {
+            0 => self.worst.failure.is_none(),
+            objects => objects > 1,
+        };
+        if is_told {
             self.report();
         }
         self.worst.end(self.output)
@@ -290,6 +295,9 @@ impl<'a> ObjectTally<'a> {
             return self.output.result_if_json(line);
         }
         self.output.result(line, || {
+            if self.objects() == 0 {
+                return "no objects".to_owned();
+            }
             let counts =
                 ObjectStateWord::ALL.map(|state| (state.name(), self.counts[state as usize]));
             let counts = counts.iter().filter(|(_, count)| *count > 0);

@@ -417,10 +417,19 @@ impl FolderInner {
                 }
                 Ok(_) => {}
                 Err(error) if error.io_error().is_some_and(is_absence) => {}
-                Err(error) => return Err(self.trouble("list", "the folder", error.into())),
+                Err(error) => return Err(self.not_listed(error)),
             }
         }
         Ok(folders)
+    }
+
+    /// Returns the error for something that a listing could not look into.
+    fn not_listed(&self, error: walkdir::Error) -> Error {
+        let path = error.path().and_then(|path| self.path_of(path));
+        let path = path.filter(|path| !path.is_empty()).unwrap_or_else(|| "the folder".to_owned());
+        let said = error.to_string();
+        let reason = error.into_io_error().unwrap_or_else(|| io::Error::other(said));
+        self.trouble("list", &path, reason)
     }
 
     /// Whether listings show something that was found.
@@ -447,7 +456,7 @@ impl FolderInner {
     fn entry(&self, found: walkdir::Result<DirEntry>) -> Result<Option<Entry>> {
         let failed = |error: walkdir::Error| match error.io_error() {
             Some(reason) if is_absence(reason) => Ok(None),
-            _ => Err(self.trouble("list", "the folder", error.into())),
+            _ => Err(self.not_listed(error)),
         };
         let found = match found {
             Ok(found) if found.file_type().is_file() => found,

@@ -165,10 +165,7 @@ impl SftpFolder {
     }
 
     async fn connect(&self) -> Result<Connection> {
-        let ssh = self.command().spawn().map_err(|error| {
-            let why = format!("the program ssh cannot be started: {error}");
-            no_connection(ErrorKind::Unexpected, why)
-        })?;
+        let ssh = self.command().spawn().map_err(|error| not_started(&error))?;
         let mut ssh = Ssh(ssh);
         let pipes = ssh.0.stdin.take().zip(ssh.0.stdout.take()).zip(ssh.0.stderr.take());
         let ((stdin, stdout), stderr) =
@@ -184,6 +181,17 @@ impl SftpFolder {
     fn at(&self, path: &str) -> String {
         format!("{}/{}", self.root, path.trim_start_matches('/'))
     }
+}
+
+/// Returns the error for a program `ssh` that could not be started. If there is none, the node is
+/// not lost, and another attempt is in vain.
+fn not_started(error: &std::io::Error) -> Error {
+    use std::io::ErrorKind::{NotFound, PermissionDenied};
+    let kind = match error.kind() {
+        NotFound | PermissionDenied => ErrorKind::PermissionDenied,
+        _ => ErrorKind::Unexpected,
+    };
+    no_connection(kind, format!("the program ssh cannot be started: {error}"))
 }
 
 /// Returns the messages of `ssh`, once it has ended.

@@ -143,8 +143,8 @@ fn advice(path: &Path, node: &Member, trouble: NodeTrouble) -> String {
             shown(path)
         ),
         NodeTrouble::Refused => format!(
-            "give this user access to {name}, its credentials, or the right key of its host; if what \
-             it holds is still there, it need not be replaced"
+            "give this user access to {name}, its credentials, the right key of its host, or the \
+             program that connects to it; if what {name} holds is still there, it need not be replaced"
         ),
         _ => {
             let command = match node.is_drained {

@@ -3,13 +3,14 @@
 use std::ffi::OsString;
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 
 use serde_json::json;
 
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::common::tank::Tank;
-use crate::common::{Chance, Run, exit, not_run, paritas, run};
+use crate::common::{Chance, Run, exit, finish, not_run, paritas, run};
 use crate::small_disk::SmallDisk;
 
 /// Returns the number of shard files on a disk.
@@ -255,6 +256,25 @@ fn a_node_without_its_credentials_cannot_be_used() {
     let status = run(args!["volume", "status", &file]).expect(exit::REPAIRABLE);
     assert!(status.text().contains("the credentials: "), "{status}");
     assert!(status.stderr.contains("give this user access to node3"), "{status}");
+}
+
+/// What the node holds is there, so it is not lost. The advice is the last that people read.
+#[test]
+fn a_missing_program_ssh_is_no_lost_node() {
+    let tank = Tank::new(3, "2+1");
+    let file = tank.path("tank.toml");
+    let text = fs::read_to_string(&file).unwrap();
+    let away = "uri = \"sftp://user@127.0.0.1/tank\"";
+    fs::write(&file, text.replace("uri = \"disk1\"", away).replace("uri = \"disk2\"", away))
+        .unwrap();
+    let empty = tempfile::tempdir().unwrap();
+    let mut ls = Command::new(env!("CARGO_BIN_EXE_paritas"));
+    ls.args(["volume", "ls"]).arg(&file).env("PATH", empty.path());
+    let ls = finish(ls).expect(exit::IO);
+    assert!(ls.stderr.contains("the program ssh cannot be started: "), "{ls}");
+    assert!(!ls.stderr.contains("volume replace"), "{ls}");
+    let last = ls.stderr.lines().last().unwrap();
+    assert!(last.starts_with("next: give this user access to node3, "), "{ls}");
 }
 
 /// If root puts objects now and then, the owner of the nodes can still use the volume.
