@@ -10,6 +10,7 @@ use pyo3::sync::MutexExt;
 use pyo3::types::PyBytes;
 
 use crate::buffers::{NewBytes, Source};
+use crate::code::CodeOrSpec;
 use crate::errors::Result;
 
 /// Makes the coded blocks of objects.
@@ -20,8 +21,8 @@ pub struct LtEncoder(paritas::lt::LtEncoder);
 impl LtEncoder {
     /// Creates an encoder of a code such as `lt:k=1024,n=2048`.
     #[new]
-    fn new(py: Python<'_>, spec: &str) -> Result<Self> {
-        let spec = spec.parse()?;
+    fn new(py: Python<'_>, code: CodeOrSpec) -> Result<Self> {
+        let spec = code.spec().parse()?;
         let new = || paritas::lt::LtEncoder::new(LtCode::new(&spec)?, LtOptions::default());
         Ok(Self(py.detach(new)?))
     }

@@ -263,6 +263,7 @@ def test_objects_show_what_they_are():
     decoder = paritas.LtDecoder(blocks.info)
     decoder.push(0, blocks[0])
     assert repr(encoder).startswith("LtEncoder(\"lt:k=16,n=32,")
+    assert repr(paritas.LtEncoder(paritas.Code("lt:k=16,n=32"))) == repr(encoder)
     assert repr(blocks) == f"<LtBlocks: 32 blocks of {blocks.block_bytes} bytes>"
     assert repr(decoder) == "<LtDecoder: received=1, is_ready=False>"
 
