@@ -17,7 +17,7 @@ use crate::members::{CLOCK, ClusterNode};
 use crate::names::{self, BACKLOG, LOST, MANIFESTS, OBJECTS, OBJECTS_2, OWED};
 use crate::node::{Entry, Node, is_abandoned};
 use crate::outside::block;
-use crate::protocol::Census;
+use crate::protocol::{Census, NodeIndex};
 use crate::unfinished::of_the_past;
 use crate::upload::UploadsJob;
 
@@ -94,10 +94,9 @@ impl CollectJob<'_> {
             return;
         }
         let cluster = self.cluster;
-        let lists = cluster.nodes().map(|node| manifests(cluster, node, MANIFESTS, usize::MAX));
-        for list in join_all(lists).await {
+        for list in join_all(cluster.nodes().map(|node| listed_objects(cluster, node))).await {
             let Ok(list) = list else { return };
-            list.iter().for_each(|(_, listed)| _ = stale.remove(&listed.version.object));
+            list.iter().for_each(|object| _ = stale.remove(object));
         }
         for object in stale {
             FolderHints::owed(cluster).remove(object).await;
@@ -139,9 +138,13 @@ async fn count_on(node: ClusterNode<'_>) -> Result<NodeHoldings> {
     }
     // Listed after the heartbeats, because a put deletes its heartbeat only once its manifests are
     // written.
-    let manifests = manifests(node.cluster, node.node, MANIFESTS, usize::MAX).await?.into_iter();
-    let manifests = manifests.map(|(_, listed)| listed.version.object).collect();
+    let manifests = listed_objects(node.cluster, node.node).await?;
     Ok(NodeHoldings { manifests, files, hints })
+}
+
+/// Returns the objects that a node's manifests name.
+async fn listed_objects(cluster: &Cluster, node: NodeIndex) -> Result<Vec<ObjectId>> {
+    manifests(cluster, node, MANIFESTS, usize::MAX, |(_, listed)| listed.version.object).await
 }
 
 /// Returns when a file was written.

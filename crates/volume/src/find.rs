@@ -147,7 +147,7 @@ impl<'a> FindJob<'a> {
             }
         };
         let (flaws, is_sure, warnings) = (survey.flaws, survey.is_sure, Vec::new());
-        Ok(FoundObject { digest, content, flaws, is_sure, manifest, warnings })
+        Ok(FoundObject { digest, content, flaws, read_bytes: 0, is_sure, manifest, warnings })
     }
 
     /// Prepares to read an object from its shards. Each shard is expected on the node that the
@@ -230,16 +230,11 @@ fn receive(
     object: &ShardedObject,
     nodes: impl Fn(usize) -> Vec<NodeIndex>,
 ) -> ObjectBytes {
-    let nodes: Vec<Vec<NodeIndex>> = (0..object.layout.part_count()).map(nodes).collect();
-    let places = |(part, nodes): (usize, &Vec<NodeIndex>)| {
-        nodes.iter().map(|&node| files.place(node, object, part)).collect()
-    };
-    let places = nodes.iter().enumerate().map(places).collect();
+    let places =
+        |part| nodes(part).into_iter().map(|node| files.place(node, object, part)).collect();
+    let places = (0..object.layout.part_count()).map(places).collect();
     let settings = files.cluster.setup.settings.clone();
-    let receiver = Receiver::new(object.layout.clone(), object.length, places, settings);
-    let name = |node: NodeIndex| files.cluster.node_name(node).to_owned();
-    let nodes = nodes.into_iter().map(|nodes| nodes.into_iter().map(name).collect()).collect();
-    ObjectBytes::Shards { receiver, nodes }
+    ObjectBytes::Shards(Receiver::new(object.layout.clone(), object.length, places, settings))
 }
 
 /// Looks on all nodes for the shards of an object, because too few were where they should be. If a
@@ -249,14 +244,14 @@ pub(crate) async fn look_everywhere(
     cluster: &Cluster,
     object: FoundObject,
 ) -> (FoundObject, Vec<Flaw>) {
-    let ObjectBytes::Shards { receiver, nodes: asked } = &object.content else {
+    let ObjectBytes::Shards(receiver) = &object.content else {
         return (object, Vec::new());
     };
     let Some(sharded) = object.sharded() else { return (object, Vec::new()) };
     let flawed: BTreeSet<usize> = receiver.flaws().into_iter().map(|(part, _)| part).collect();
     let has_failed = |part: usize, node: NodeIndex| {
-        let asked = asked[part].iter().take(receiver.turn(part) + 1);
-        flawed.contains(&part) && asked.into_iter().any(|name| name == cluster.node_name(node))
+        let mut asked = receiver.nodes_of(part).take(receiver.turn(part) + 1);
+        flawed.contains(&part) && asked.any(|name| name == cluster.node_name(node))
     };
     let files = NameFiles { cluster, name: object.name() };
     let mut log = NameLog::default();

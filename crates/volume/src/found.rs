@@ -22,6 +22,8 @@ pub struct FoundObject {
     pub(crate) digest: Digest,
     pub(crate) content: ObjectBytes,
     pub(crate) flaws: Vec<Flaw>,
+    /// Number of bytes of blocks that nodes were asked for.
+    pub(crate) read_bytes: u64,
     pub(crate) is_sure: bool,
     pub(crate) warnings: Vec<String>,
 }
@@ -30,11 +32,7 @@ pub struct FoundObject {
 #[derive(Debug)]
 pub(crate) enum ObjectBytes {
     Inline(Bytes),
-    Shards {
-        receiver: Arc<Receiver>,
-        /// The names of the nodes on which each part is sought, in order.
-        nodes: Vec<Vec<String>>,
-    },
+    Shards(Arc<Receiver>),
     /// In other objects. Their bytes follow one another.
     Pieces {
         upload: String,
@@ -68,7 +66,7 @@ impl FoundObject {
                 let piece = bytes.slice(start as usize..end as usize);
                 stream::once(kept(wanted, start, vec![piece])).boxed()
             }
-            ObjectBytes::Shards { receiver, .. } => Arc::clone(receiver).bytes(wanted),
+            ObjectBytes::Shards(receiver) => Arc::clone(receiver).bytes(wanted),
             ObjectBytes::Pieces { .. } => {
                 let message = "the bytes of an object in pieces are asked for at once";
                 stream::once(async move { Err(Error::new(ErrorKind::Internal, message)) }).boxed()
@@ -76,11 +74,12 @@ impl FoundObject {
         }
     }
 
-    /// Adds the flaws that reading found.
-    pub(crate) fn note_flaws(&mut self) {
-        let ObjectBytes::Shards { receiver, nodes } = &self.content else { return };
+    /// Adds what reading took and the flaws that it found. This is called once for each receiver.
+    pub(crate) fn note_reading(&mut self) {
+        let ObjectBytes::Shards(receiver) = &self.content else { return };
+        self.read_bytes += receiver.read_bytes();
         for (part, message) in receiver.flaws() {
-            let node = nodes[part].get(receiver.turn(part)).cloned().unwrap_or_default();
+            let node = receiver.nodes_of(part).nth(receiver.turn(part)).unwrap_or_default();
             let shard = Some(receiver.layout.part(part).shard);
             Flaw::new(node, shard, message).add_to(&mut self.flaws);
         }
@@ -97,7 +96,7 @@ impl FoundObject {
 
     pub(crate) fn receiver(&self) -> Option<&Arc<Receiver>> {
         match &self.content {
-            ObjectBytes::Shards { receiver, .. } => Some(receiver),
+            ObjectBytes::Shards(receiver) => Some(receiver),
             ObjectBytes::Inline(_) | ObjectBytes::Pieces { .. } => None,
         }
     }
@@ -171,12 +170,9 @@ impl FoundObject {
     /// Returns the node on which each part is expected, by stage and then by shard; `None` if that
     /// is unknown. Parts of a later stage may not exist yet.
     pub fn nodes(&self) -> Vec<Option<String>> {
-        match &self.content {
-            ObjectBytes::Shards { nodes, .. } => {
-                nodes.iter().map(|nodes| nodes.first().cloned()).collect()
-            }
-            ObjectBytes::Inline(_) | ObjectBytes::Pieces { .. } => Vec::new(),
-        }
+        let Some(receiver) = self.receiver() else { return Vec::new() };
+        let first = |part| receiver.nodes_of(part).next().map(str::to_owned);
+        (0..receiver.places.len()).map(first).collect()
     }
 
     /// Returns what went wrong on nodes.
@@ -196,6 +192,6 @@ impl FoundObject {
 
     /// Returns the number of bytes of blocks that nodes were asked for.
     pub fn read_bytes(&self) -> u64 {
-        self.receiver().map_or(0, |receiver| receiver.read_bytes())
+        self.read_bytes
     }
 }

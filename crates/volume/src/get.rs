@@ -90,6 +90,7 @@ impl ReadJob<'_> {
         match copy.run(&self.object).await {
             // The shards may have moved. The bytes that are written already are right, and stay.
             Err(error) if error.kind() == ErrorKind::TooFewShards => {
+                self.object.note_reading();
                 let silent;
                 (self.object, silent) = look_everywhere(self.cluster, self.object).await;
                 if let Err(error) = copy.run(&self.object).await {
@@ -101,7 +102,7 @@ impl ReadJob<'_> {
         if let Some(digest) = copy.digest {
             self.expect_digest(digest.alone().await)?;
         }
-        self.object.note_flaws();
+        self.object.note_reading();
         Ok(self.object)
     }
 
@@ -116,7 +117,7 @@ impl ReadJob<'_> {
         let ObjectBytes::Pieces { upload, pieces } = &self.object.content else {
             return Ok(self.object);
         };
-        let (mut start, mut flaws) = (0, Vec::new());
+        let (mut start, mut flaws, mut read_bytes) = (0, Vec::new(), 0);
         for piece in pieces {
             let end = start + piece.length;
             let wanted = range.start.max(start)..range.end.min(end);
@@ -126,11 +127,14 @@ impl ReadJob<'_> {
                 let object = find_piece(files, version, upload, piece).await?;
                 let wanted = wanted.start - start..wanted.end - start;
                 let job = ReadJob { cluster, object, progress };
-                flaws.extend(Box::pin(job.copy(Some(wanted), sink.again())).await?.flaws);
+                let read = Box::pin(job.copy(Some(wanted), sink.again())).await?;
+                read_bytes += read.read_bytes;
+                flaws.extend(read.flaws);
             }
             start = end;
         }
         flaws.into_iter().for_each(|flaw| flaw.add_to(&mut self.object.flaws));
+        self.object.read_bytes += read_bytes;
         Ok(self.object)
     }
 
@@ -327,7 +331,11 @@ impl CopyJob<'_, '_> {
             self.left.iter_mut().take(1).for_each(|range| range.start += count);
             (self.progress)(count);
         }
-        Ok(())
+        // The digest of a whole object would show it, but a range has none.
+        match self.left.front().is_none_or(Range::is_empty) {
+            true => Ok(()),
+            false => Err(Error::new(ErrorKind::Internal, "reading has ended before the last byte")),
+        }
     }
 
     /// Returns the function to which a thread hands the bytes that it has decoded.

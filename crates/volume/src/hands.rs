@@ -85,6 +85,8 @@ pub(crate) struct NameHands<'a> {
     pub log: NameLog,
     /// Why parts could not be made, if too few are whole.
     pub too_few: Option<String>,
+    /// Why parts could not be made, if that is the fault of no node.
+    pub error: Option<Error>,
     /// Whether a node had no space left.
     pub is_full: bool,
     /// Number of manifests that were written.
@@ -119,6 +121,7 @@ impl<'a> NameHands<'a> {
             object: None,
             log: NameLog::default(),
             too_few: None,
+            error: None,
             is_full: false,
             manifests_written: 0,
             manifests: BTreeMap::new(),
@@ -223,18 +226,19 @@ impl<'a> NameHands<'a> {
 
     /// Makes parts and stores them.
     async fn rebuild(&mut self, wanted: &[(usize, NodeIndex)]) -> Vec<Answer> {
-        let Some(&(_, first)) = wanted.first() else { return Vec::new() };
         match self.made(wanted).await {
             Ok(rebuilt) => {
                 self.log.read_bytes += rebuilt.read_bytes;
                 let parts = wanted.iter().zip(rebuilt.parts);
                 parts.map(|(&(part, node), stored)| self.take_stored(part, node, stored)).collect()
             }
-            Err(error) if error.kind() == ErrorKind::TooFewShards => {
-                self.too_few = Some(error.message().to_owned());
+            Err(error) => {
+                match error.kind() {
+                    ErrorKind::TooFewShards => self.too_few = Some(error.message().to_owned()),
+                    _ => self.error = Some(error),
+                }
                 vec![Answer::Impossible; wanted.len()]
             }
-            Err(error) => vec![self.failed(first, None, &error); wanted.len()],
         }
     }
 

@@ -220,7 +220,8 @@ impl<'a> ListJob<'a> {
     /// Lists the versions on the nodes that answer.
     async fn look(self) -> Versions {
         let (cluster, folder) = (self.cluster, names::folder_above(self.prefix));
-        let lists = cluster.nodes().map(|node| manifests(cluster, node, &folder, self.most));
+        let lists =
+            cluster.nodes().map(|node| manifests(cluster, node, &folder, self.most, |it| it));
         let lists = join_all(lists).await;
         let mut found = Versions::default();
         let mut shortened = Shortened { cluster, paths: BTreeMap::new() };
@@ -296,18 +297,20 @@ impl<'a> ListJob<'a> {
     }
 }
 
-/// Lists the manifests in a folder of a node. Fails if the folder has more than `most` files.
-pub(crate) async fn manifests(
+/// Lists the manifests in a folder of a node, and returns what `kept` makes of each. Fails if the
+/// folder has more than `most` files.
+pub(crate) async fn manifests<T>(
     cluster: &Cluster,
     node: NodeIndex,
     folder: &str,
     most: usize,
-) -> Result<Vec<(PathName, Listed)>> {
+    kept: fn((PathName, Listed)) -> T,
+) -> Result<Vec<T>> {
     cluster.expect_ready(node).await?;
     let mut entries = cluster.node(node).list(folder).take(most.saturating_add(1));
     let (mut manifests, mut files) = (Vec::new(), 0);
     while let Some(entry) = entries.next().await {
-        manifests.extend(names::parse_manifest(&entry?.path));
+        manifests.extend(names::parse_manifest(&entry?.path).map(kept));
         files += 1;
     }
     match files > most {

@@ -123,6 +123,9 @@ impl<'a> StageJob<'a> {
         let made = ends[ends.len() - 2]..ends[ends.len() - 1];
         let promote = Promote::new(cluster.quorum, id, cluster.spread(id, code), made);
         let (outcome, promote) = drive(promote, &mut hands).await;
+        if let Some(error) = hands.error {
+            return Err(error);
+        }
         let PromoteOutcome::Promoted { is_owed } = outcome else {
             return Err(self.failure(&outcome, &hands.reasons()).await);
         };

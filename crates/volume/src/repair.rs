@@ -86,6 +86,9 @@ impl NameRepair<'_> {
         let repair = Repair::new(cluster.quorum, now());
         let repair = if self.is_deep { repair.reading_all() } else { repair };
         let (outcome, _) = drive(repair, &mut hands).await;
+        if let Some(error) = hands.error {
+            return Err(error);
+        }
         let manifests = hands.manifests_written;
         match outcome {
             RepairOutcome::Repaired { listed, stored, stage, is_owed } => {
@@ -195,10 +198,7 @@ impl RepairRest<'_> {
             true => FolderHints::owed(cluster).leave(self.id, name).await,
             false => FolderHints::owed(cluster).remove(self.id).await,
         }
-        // Perhaps only a deep repair finds the damage that made the object lost.
-        if self.is_deep {
-            FolderHints::lost(cluster).remove(self.id).await;
-        }
+        self.forget_loss().await;
         // All parts that a promotion had added may have been lost, or the hint may have been.
         if self.has_stage_after() {
             FolderHints::backlog(cluster).leave(self.id, name).await;
@@ -212,6 +212,7 @@ impl RepairRest<'_> {
         let found = FindJob::of(cluster, name).run().await?;
         let added = StageJob::new(self.files, &found, self.is_deep)?.run().await?;
         self.remove_damaged().await;
+        self.forget_loss().await;
         if !added.is_owed {
             FolderHints::owed(cluster).remove(self.id).await;
         }
@@ -219,6 +220,14 @@ impl RepairRest<'_> {
         added.flaws.into_iter().for_each(|flaw| flaw.add_to(&mut flaws));
         let read_bytes = self.log.read_bytes + added.read_bytes;
         Ok(Repaired { flaws, read_bytes, ..added })
+    }
+
+    /// Removes the hint that the object is lost. Perhaps only a deep repair finds the damage that
+    /// made it lost.
+    async fn forget_loss(&self) {
+        if self.is_deep {
+            FolderHints::lost(self.files.cluster).remove(self.id).await;
+        }
     }
 
     /// Deletes damaged copies of parts that are whole on other nodes. Each is looked at once more

@@ -4,7 +4,7 @@
 //! them are lost. A new, empty node in its place must not be asked before it has these manifests.
 //! Otherwise its answer would count as proof that the versions do not exist. So it gets the
 //! manifests first, then the volume's mark, and the shards last, by repair. Until then, the node
-//! has a hint about each object that lacks a shard there, so that an interrupted replacement is
+//! has a hint about each object that may lack a shard there, so that an interrupted replacement is
 //! seen, and finished by whoever repairs what is owed.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -274,9 +274,11 @@ impl Volume {
     /// content.
     ///
     /// # Errors
-    /// If there is no such object ([`ErrorKind::NotFound`]), or if too few nodes take part
-    /// ([`ErrorKind::TooFewNodes`]).
+    /// If there is no such object ([`ErrorKind::NotFound`]), if too few nodes take part
+    /// ([`ErrorKind::TooFewNodes`]), or if the name is one of the volume's own
+    /// ([`ErrorKind::Parameters`]).
     pub async fn remove(&self, name: &ObjectName) -> Result<RemoveReport> {
+        names::expect_free(name)?;
         let (report, replaced) = RemoveJob { cluster: &self.cluster, name }.run().await?;
         self.all_uploads().clear(&replaced).await;
         Ok(report)

@@ -39,9 +39,12 @@ use super::{
 };
 use crate::cleaning::Unfinished;
 
-/// Bytes that a bucket's writer sends at a time. A bucket takes 10,000 parts, so a file may have
-/// about 80 GiB.
+/// Bytes that a bucket's writer sends at a time. All parts but the last have the same length,
+/// because some servers demand that.
 const PART: usize = 8 << 20;
+
+/// Largest number of bytes of a file in a bucket: a bucket takes 10,000 parts.
+const MOST_IN_PARTS: u64 = 10_000 * PART as u64;
 
 /// Bytes that an SSH server is sent at a time. Each such piece that it takes is a sign of life.
 const PIECE: usize = 256 << 10;
@@ -215,7 +218,9 @@ impl Node for Endpoint {
         };
         let mut removed = 0;
         for file in files.iter().filter(|file| is_old(file)) {
-            match self.inner.steady.delete(&file.path).await {
+            let deleted = self.inner.steady.delete(&file.path).await;
+            self.inner.contact.moved();
+            match deleted {
                 // Another sweep was faster, or the file's writer has continued and finished.
                 Err(error) if error.kind() == opendal::ErrorKind::NotFound => {}
                 deleted => {
@@ -274,6 +279,7 @@ impl Endpoint {
             stage,
             kept: Vec::new(),
             collects: in_parts || !service.abilities.streams,
+            room: if in_parts { MOST_IN_PARTS } else { u64::MAX },
             sink: Some(sink),
             failed: false,
             unfinished: Unfinished::begin_at(self.inner.contact.watch()),
@@ -458,8 +464,8 @@ impl EndpointInner {
         self.expect_listing(prefix)?;
         let failed = |error: opendal::Error| self.error("list", prefix, error);
         let stored = self.service.stored(prefix);
-        let found = listing::entries(&self.steady, &stored).await.map_err(failed)?;
-        let entries: Vec<_> = found.try_collect().await.map_err(failed)?;
+        let entries =
+            listing::entries(&self.steady, &stored, &self.contact).await.map_err(failed)?;
         let mut folders = Vec::new();
         for entry in entries {
             let path = self.service.shown(entry.path());
@@ -486,7 +492,7 @@ impl EndpointInner {
         let failed = |error: opendal::Error| self.error("list", prefix, error);
         let stored = self.service.stored(prefix).into_owned();
         let files = match self.service.has_folders {
-            true => listing::files_by_folders(&self.steady, stored).boxed(),
+            true => listing::files_by_folders(&self.steady, stored, &self.contact).boxed(),
             false => listing::files_at_once(&self.steady, stored).await.map_err(failed)?.boxed(),
         };
         let entries = files.map_ok(|entry| Entry {
@@ -540,6 +546,8 @@ struct EndpointWriter {
     kept: Vec<Bytes>,
     /// Whether written bytes are sent only later, when the file or a part of it is complete.
     collects: bool,
+    /// Number of bytes that may still be written.
+    room: u64,
     /// `None` once the writer is finished or aborted.
     sink: Option<Sink>,
     failed: bool,
@@ -602,6 +610,16 @@ impl EndpointWriter {
                 return Ok(());
             }
         }
+    }
+
+    /// Returns the error for a file that has more bytes than a bucket takes.
+    fn too_long(&self) -> Error {
+        let message = format!(
+            "{}: a bucket takes shards of at most {MOST_IN_PARTS} bytes; put the object with \
+             --resume, which cuts it into pieces",
+            self.path
+        );
+        Error::new(ErrorKind::Unsupported, message).at_node(&self.endpoint.inner.name)
     }
 
     /// Completes the file under the name that it has now.
@@ -675,6 +693,8 @@ impl Writer for EndpointWriter {
     /// Bytes that are sent later are copied, because the caller may wait until its memory comes
     /// back before it writes more.
     async fn write(&mut self, pieces: Vec<Bytes>) -> Result<()> {
+        let bytes = pieces.iter().map(|piece| piece.len() as u64).sum();
+        self.room = self.room.checked_sub(bytes).ok_or_else(|| self.too_long())?;
         let pieces = if self.collects { vec![pieces.concat().into()] } else { pieces };
         if self.endpoint.inner.service.abilities.streams {
             return self.send(pieces).await;

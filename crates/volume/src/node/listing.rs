@@ -7,14 +7,18 @@ use std::panic::AssertUnwindSafe;
 use futures::stream::{self, Stream, StreamExt, TryStreamExt};
 use opendal::{Entry, ErrorKind, Operator, Result};
 
-/// Lists all files below a folder, which is empty or ends in `/`, one folder after the other.
-pub(super) fn files_by_folders(
-    operator: &Operator,
+use super::contact::Contact;
+
+/// Lists all files below a folder, which is empty or ends in `/`, one folder after the other. Many
+/// folders may hold no file, so each is a sign of life.
+pub(super) fn files_by_folders<'a>(
+    operator: &'a Operator,
     folder: String,
-) -> impl Stream<Item = Result<Entry>> + '_ {
+    contact: &'a Contact,
+) -> impl Stream<Item = Result<Entry>> + 'a {
     stream::try_unfold(vec![folder], async move |mut folders| {
         let Some(folder) = folders.pop() else { return Ok(None) };
-        let entries: Vec<Entry> = entries(operator, &folder).await?.try_collect().await?;
+        let entries = entries(operator, &folder, contact).await?;
         let (below, files): (Vec<Entry>, _) = entries.into_iter().partition(is_folder);
         folders.extend(below.into_iter().map(|folder| folder.path().to_owned()));
         Ok(Some((stream::iter(files.into_iter().map(Ok)), folders)))
@@ -32,12 +36,16 @@ pub(super) async fn files_at_once(
     Ok(checked(found, folder, |_| true).try_filter(is_file))
 }
 
-/// Lists what is directly in a folder, which is empty or ends in `/`.
+/// Lists what is directly in a folder, which is empty or ends in `/`. Each entry is a sign of life.
 pub(super) async fn entries(
     operator: &Operator,
     folder: &str,
-) -> Result<impl Stream<Item = Result<Entry>> + use<>> {
-    Ok(checked(operator.lister(folder).await?, folder.to_owned(), is_directly_in))
+    contact: &Contact,
+) -> Result<Vec<Entry>> {
+    let found = operator.lister(folder).await?.inspect(|_| contact.moved());
+    let entries = checked(found, folder.to_owned(), is_directly_in).try_collect().await;
+    contact.moved();
+    entries
 }
 
 fn is_folder(entry: &Entry) -> bool {
@@ -85,7 +93,31 @@ fn astray(folder: &str, listed: &str) -> opendal::Error {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use opendal::services::Memory;
+    use paritas_store::error;
+
     use super::*;
+    use crate::node::NodeCall;
+
+    /// A server may take a minute to list folders that hold no file.
+    #[tokio::test(start_paused = true)]
+    async fn empty_folders_are_signs_of_life() {
+        let operator = Operator::new(Memory::default()).unwrap();
+        operator.create_dir("a/b/").await.unwrap();
+        let limit = Duration::from_secs(10);
+        let contact = Contact::new("n", limit);
+        let mut silent =
+            Box::pin(contact.hold(NodeCall::List, std::future::pending::<error::Result<()>>()));
+        for _ in 0..4 {
+            let files = files_by_folders(&operator, String::new(), &contact);
+            assert_eq!(files.count().await, 0);
+            let waited = tokio::time::timeout(limit * 3 / 4, &mut silent).await;
+            assert!(waited.is_err(), "the node is given up: {waited:?}");
+        }
+        tokio::time::timeout(limit, silent).await.unwrap().unwrap_err();
+    }
 
     #[test]
     fn only_names_are_directly_in_a_folder() {

@@ -15,6 +15,7 @@ use serde::Deserialize;
 
 use super::contact::Contact;
 use super::redact::{Credentials, revealed};
+use crate::names;
 
 /// No upload is so old: ten years.
 const NO_AGE: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
@@ -91,8 +92,9 @@ impl OpenUploads {
         Self { client, signer, bucket: format!("{endpoint}/{bucket}"), prefix, contact }
     }
 
-    /// Removes the uploads that were begun at least `age` ago. Returns how many were removed: none
-    /// if the server does not list uploads, or does not let this user list them.
+    /// Removes the uploads of parts of objects that were begun at least `age` ago. Others that share
+    /// the bucket may upload files of their own. Returns how many were removed: none if the server
+    /// does not list uploads, or does not let this user list them.
     ///
     /// # Errors
     /// If the server cannot be reached, or answers something else.
@@ -108,7 +110,7 @@ impl OpenUploads {
                 return Ok(removed);
             }
             let page = self.page(answer).await?;
-            for upload in page.uploads.iter().filter(|upload| upload.is_older(age)) {
+            for upload in page.uploads.iter().filter(|it| self.is_ours(it) && it.is_older(age)) {
                 let (key, id) = (percent_encode_path(&upload.key), escaped(&upload.upload_id));
                 let url = format!("{}/{key}?uploadId={id}", self.bucket);
                 removed += u64::from(self.send(Method::DELETE, &url).await?.status().is_success());
@@ -124,6 +126,11 @@ impl OpenUploads {
             }
             after = next;
         }
+    }
+
+    fn is_ours(&self, upload: &OpenUpload) -> bool {
+        let path = upload.key.strip_prefix(&self.prefix);
+        path.and_then(names::parse_part).is_some()
     }
 
     async fn page(&self, answer: reqwest::Response) -> Result<ListedUploads> {

@@ -14,7 +14,7 @@ use std::io::SeekFrom;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
@@ -548,19 +548,19 @@ impl oio::Write for Writer {
     }
 }
 
-/// Lists a folder. While it waits because a folder inside it is listed, others use its connection.
+/// Lists a folder. Its connection is its own until the end.
 struct Lister {
     host: Host,
     path: String,
-    opened: Option<(Weak<Connection>, Pin<Box<ReadDir>>)>,
+    opened: Option<(Arc<Connection>, Pin<Box<ReadDir>>)>,
     is_over: bool,
 }
 
 impl Lister {
-    async fn open(&self) -> Result<Option<(Weak<Connection>, Pin<Box<ReadDir>>)>> {
+    async fn open(&self) -> Result<Option<(Arc<Connection>, Pin<Box<ReadDir>>)>> {
         let connection = self.host.connection().await?;
         match connection.sftp.fs().open_dir(self.host.0.folder.at(&self.path)).await {
-            Ok(folder) => Ok(Some((Arc::downgrade(&connection), Box::pin(folder.read_dir())))),
+            Ok(folder) => Ok(Some((connection, Box::pin(folder.read_dir())))),
             Err(SftpError::SftpError(SftpErrorKind::NoSuchFile, _)) => Ok(None),
             Err(error) => Err(self.host.failed(&connection, error)),
         }
@@ -574,11 +574,8 @@ impl oio::List for Lister {
             self.is_over = self.opened.is_none();
         }
         let Some((connection, folder)) = &mut self.opened else { return Ok(None) };
-        let Some(connection) = connection.upgrade() else {
-            return Err(Error::new(ErrorKind::Unexpected, "ssh has ended").set_temporary());
-        };
         while let Some(found) = folder.next().await {
-            let found = found.map_err(|error| self.host.failed(&connection, error))?;
+            let found = found.map_err(|error| self.host.failed(connection, error))?;
             // A name that is not UTF-8 is foreign.
             let Some(name) = found.filename().to_str() else { continue };
             let metadata = metadata_of(&found.metadata());

@@ -13,20 +13,20 @@ use super::{Mode, Node, Writer};
 /// Largest number of bytes that a writer keeps.
 pub(crate) const MOST_KEPT: usize = 1 << 20;
 
-/// A file whose bytes are kept until it is finished. If there are more than [`MOST_KEPT`], they go
+/// A file whose bytes are kept until it is finished. They are copied, because the caller may wait
+/// until its memory comes back before it writes more. If there are more than [`MOST_KEPT`], they go
 /// to the node's own writer.
 pub(crate) struct WholeWriter {
     node: Arc<dyn Node>,
     path: String,
-    kept: Vec<Bytes>,
-    bytes: usize,
+    kept: BytesMut,
     writer: Option<Box<dyn Writer>>,
 }
 
 impl WholeWriter {
     /// Begins a file. The node is not asked for anything yet.
     pub fn new(node: Arc<dyn Node>, path: String) -> Self {
-        Self { node, path, kept: Vec::new(), bytes: 0, writer: None }
+        Self { node, path, kept: BytesMut::new(), writer: None }
     }
 }
 
@@ -36,22 +36,19 @@ impl Writer for WholeWriter {
         if let Some(writer) = &mut self.writer {
             return writer.write(pieces).await;
         }
-        self.bytes += pieces.iter().map(Bytes::len).sum::<usize>();
-        self.kept.extend(pieces);
-        if self.bytes <= MOST_KEPT {
+        pieces.iter().for_each(|piece| self.kept.extend_from_slice(piece));
+        if self.kept.len() <= MOST_KEPT {
             return Ok(());
         }
         let writer = self.writer.insert(self.node.writer(&self.path).await?);
-        writer.write(std::mem::take(&mut self.kept)).await
+        writer.write(vec![self.kept.split().freeze()]).await
     }
 
     async fn finish(self: Box<Self>) -> Result<()> {
         if let Some(writer) = self.writer {
             return writer.finish().await;
         }
-        let mut content = BytesMut::with_capacity(self.bytes);
-        self.kept.iter().for_each(|piece| content.extend_from_slice(piece));
-        self.node.write(&self.path, content.freeze(), Mode::Replace).await
+        self.node.write(&self.path, self.kept.freeze(), Mode::Replace).await
     }
 
     async fn abort(self: Box<Self>) {
@@ -88,6 +85,16 @@ mod tests {
         assert_eq!((content.len(), &content[MOST_KEPT..]), (MOST_KEPT + 2, &[1, 2][..]));
         // The writer, two pieces, and the end.
         assert_eq!(calls, 4);
+    }
+
+    #[tokio::test]
+    async fn the_memory_of_the_caller_is_not_held() {
+        let folder = tempfile::tempdir().unwrap();
+        let node = Arc::new(FolderNode::new("n", folder.path(), true));
+        let mut writer = WholeWriter::new(node, "a".to_owned());
+        let piece = Bytes::from(vec![1; 1000]);
+        writer.write(vec![piece.clone(), piece.slice(..500)]).await.unwrap();
+        assert!(piece.is_unique());
     }
 
     #[tokio::test]

@@ -321,7 +321,7 @@ impl SegmentReader {
             let is_due = |r: &&mut LaneRequest| !r.is_late && r.begun + patience <= now;
             for request in self.under_way[part].iter_mut().filter(is_due) {
                 request.is_late = true;
-                self.receiver.places[part].iter().for_each(|place| place.pace.late());
+                self.receiver.place_of(part).iter().for_each(|place| place.pace.late());
                 let open = self.open.iter_mut().find(|open| open.number == request.segment);
                 open.into_iter().for_each(|open| open.hoped -= request.lanes.len());
             }

@@ -78,7 +78,7 @@ impl Rebuild {
     }
 }
 
-/// Makes all segments and writes their blocks.
+/// Makes all segments and writes their blocks, as long as one of them can be written.
 async fn write_segments(
     receiver: &Arc<Receiver>,
     plan: &Arc<ReadPlan>,
@@ -86,7 +86,8 @@ async fn write_segments(
     progress: &(dyn Fn(u64) + Send + Sync),
 ) -> Result<()> {
     let (layout, mut segments) = (&receiver.layout, made(receiver, plan));
-    while let Some(segment) = segments.next().await {
+    while writings.iter().any(|writing| writing.writer.is_ok()) {
+        let Some(segment) = segments.next().await else { break };
         let segment = Arc::new(segment?);
         join_all(writings.iter_mut().map(|w| w.write_block(layout, &segment))).await;
         let bytes = layout.segment_range(receiver.length, segment.number());
@@ -137,7 +138,7 @@ impl ReadPlan {
     /// out if there is none; if the others do not suffice, the plan stays.
     fn pass_over(&self, receiver: &Receiver, part: usize, turn: usize, error: &Error) {
         receiver.note(part, error.message());
-        if !receiver.turns(part, turn)
+        if !receiver.try_next_place(part, turn)
             && receiver.leave_out(part)
             && let Ok(lanes) = Self::needed(receiver, &self.make)
         {

@@ -363,7 +363,8 @@ impl Receiver {
             let turn = self.turn(part);
             let place = self.places[part].get(turn).ok_or_else(|| gone(part))?;
             match self.read_range(place, range.clone()).await {
-                Err(error) if error.kind() == ErrorKind::NotFound && self.turns(part, turn) => {}
+                Err(error)
+                    if error.kind() == ErrorKind::NotFound && self.try_next_place(part, turn) => {}
                 read => return read,
             }
         }
@@ -374,6 +375,11 @@ impl Receiver {
         self.places[part].get(self.turn(part))
     }
 
+    /// Returns the names of the nodes on which a part is sought, in order.
+    pub fn nodes_of(&self, part: usize) -> impl Iterator<Item = &str> {
+        self.places[part].iter().map(|place| place.node.name())
+    }
+
     /// Returns the number of the place at which a part is asked for.
     pub fn turn(&self, part: usize) -> usize {
         let missed = self.notes.missed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -382,7 +388,7 @@ impl Receiver {
 
     /// Turns to the next place of a part that could not be read at place `turn`. Returns whether
     /// there is one.
-    pub(super) fn turns(&self, part: usize, turn: usize) -> bool {
+    pub(super) fn try_next_place(&self, part: usize, turn: usize) -> bool {
         let is_any = turn + 1 < self.places[part].len();
         if is_any {
             let mut missed = self.notes.missed.lock().unwrap_or_else(PoisonError::into_inner);

@@ -451,6 +451,35 @@ async fn a_folder_that_holds_up_threads_is_read_in_the_usual_way() {
     holds_up.store(false, Ordering::Relaxed);
 }
 
+/// Returns what makes part 0 of an object from the others, which are on `nodes`.
+fn rebuild_of_first(
+    layout: &ObjectLayout,
+    sent: &Sent,
+    nodes: impl Iterator<Item = Arc<dyn Node>>,
+) -> Rebuild {
+    let there = |(part, node): (usize, Arc<dyn Node>)| (part != 0).then(|| place(node, part));
+    let (length, digest) = (sent.length, sent.digest);
+    Rebuild {
+        object: ShardedObject { id: layout.object(), layout: layout.clone(), length, digest },
+        places: nodes.enumerate().map(there).map(Vec::from_iter).collect(),
+        settings: settings(),
+    }
+}
+
+/// As when the disk of the only target is full.
+#[tokio::test]
+async fn a_repair_that_can_write_nothing_more_reads_nothing_more() {
+    let layout = layout("4+2", 4096);
+    let nodes: Vec<Memory> = (0..6).map(|_| Memory::default()).collect();
+    let sent = put(&layout, &nodes, &content(4_000_000), 6).await.unwrap();
+    let others = nodes.iter().map(|node| Arc::new(node.clone()) as Arc<dyn Node>);
+    let rebuild = rebuild_of_first(&layout, &sent, others);
+    let full = Memory { fails_writing_after: Some(20_000), ..Memory::default() };
+    let made = rebuild.run(vec![(0, place(Arc::new(full), 0))], &|_| {}).await.unwrap();
+    assert!(made.parts[0].is_err(), "{made:?}");
+    assert!(made.read_bytes < 1_000_000, "{made:?}");
+}
+
 #[tokio::test]
 async fn a_repair_asks_a_node_no_more_after_its_first_failure() {
     let layout = layout("4+2", 4096);
@@ -462,17 +491,10 @@ async fn a_repair_asks_a_node_no_more_after_its_first_failure() {
         Fault::Refuse,
         Trigger::From(1),
     ));
-    let there = |(part, node): (usize, &Memory)| {
-        let node: Arc<dyn Node> = if part == 1 { bad.clone() } else { Arc::new(node.clone()) };
-        (part != 0).then(|| place(node, part))
+    let of = |(part, node): (usize, &Memory)| -> Arc<dyn Node> {
+        if part == 1 { bad.clone() } else { Arc::new(node.clone()) }
     };
-    let id = layout.object();
-    let (length, digest) = (sent.length, sent.digest);
-    let rebuild = Rebuild {
-        object: ShardedObject { id, layout: layout.clone(), length, digest },
-        places: nodes.iter().enumerate().map(there).map(Vec::from_iter).collect(),
-        settings: settings(),
-    };
+    let rebuild = rebuild_of_first(&layout, &sent, nodes.iter().enumerate().map(of));
     let node = Memory::default();
     let place = place(Arc::new(node.clone()), 0);
     let made = rebuild.run(vec![(0, place)], &|_| {}).await.unwrap();

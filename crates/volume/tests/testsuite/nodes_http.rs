@@ -227,9 +227,10 @@ async fn a_server_that_is_off_is_tried_again_once_a_limit() {
 
 #[tokio::test]
 async fn uploads_that_nobody_completed_are_swept() {
-    let upload = |key: &str, begun: &str| {
+    let upload = |file: &str, begun: &str| {
+        let object = "ab".repeat(16);
         format!(
-            "<Upload><Key>{key}</Key><UploadId>a+b/c==</UploadId><Initiated>{begun}</Initiated>\
+            "<Upload><Key>x/objects/ab/{object}/{file}</Key><UploadId>a+b/c==</UploadId><Initiated>{begun}</Initiated>\
              <Owner><ID>x</ID></Owner></Upload>"
         )
     };
@@ -244,18 +245,24 @@ async fn uploads_that_nobody_completed_are_swept() {
     };
     let month = Duration::from_secs(30 * 24 * 3600);
     let begun = opendal::raw::Timestamp::try_from(SystemTime::now() - month).unwrap().to_string();
-    let old = upload("x/objects/é &amp; a", &begun);
-    let never = upload("x/objects/d", "0001-01-01T00:00:00Z");
-    let new = upload("x/objects/b", "2999-11-10T20:48:33.000Z");
-    let odd = upload("x/objects/c", "yesterday");
+    let old = upload("é &amp; a.1of3.paritas", &begun);
+    let never = upload("d.1of3.paritas", "0001-01-01T00:00:00Z");
+    let new = upload("b.1of3.paritas", "2999-11-10T20:48:33.000Z");
+    let odd = upload("c.1of3.paritas", "yesterday");
+    // Others upload to the bucket as well.
+    let other = upload("a.tar", &begun);
     let removed = || answer("204 No Content", 0, "");
     let day = Duration::from_secs(24 * 3600);
     let swept = async |answers: Vec<Option<String>>| {
         let [uri, ..] = uris(&server_in_turn(answers).await);
         node(&uri).sweep(day).await
     };
-    let pages =
-        [page(true, &[old.clone(), new, odd, never]), removed(), page(false, &[old]), removed()];
+    let pages = [
+        page(true, &[old.clone(), new, odd, other, never]),
+        removed(),
+        page(false, &[old]),
+        removed(),
+    ];
     assert_eq!(swept(pages.to_vec()).await.unwrap(), 2);
     for status in ["403 Forbidden", "405 Method Not Allowed", "501 Not Implemented"] {
         assert_eq!(swept(vec![answer(status, 0, "")]).await.unwrap(), 0, "{status}");

@@ -533,6 +533,31 @@ async fn parts_of_a_later_stage_are_read_where_others_are_lost() {
     assert!(read < 2_100_000, "{read} bytes");
 }
 
+/// The damage that made the read look on all nodes is told, and what was read in vain counts.
+#[tokio::test]
+async fn a_read_that_was_saved_by_a_copy_tells_why() {
+    let disks = Disks::new(4);
+    let volume = disks.volume("2+1").await;
+    let bytes = content(200_000);
+    put(&volume, "object", &bytes).await;
+    let files = disks.files("objects");
+    let [damaged, gone, _] = &files[..] else { panic!("{files:?}") };
+    let disk = (0..4).find(|&disk| !files.iter().any(|file| file.starts_with(disks.path(disk))));
+    let of = (0..4).find(|&disk| damaged.starts_with(disks.path(disk))).unwrap();
+    let copy = disks.path(disk.unwrap()).join(damaged.strip_prefix(disks.path(of)).unwrap());
+    std::fs::create_dir_all(copy.parent().unwrap()).unwrap();
+    std::fs::copy(damaged, copy).unwrap();
+    damage(damaged);
+    std::fs::remove_file(gone).unwrap();
+    let (mut read, none) = (Vec::new(), GetOptions::default());
+    let found = volume.get(&name("object"), None, &mut read, none, &|_| {}).await.unwrap();
+    assert!(read == bytes);
+    let flaws: Vec<String> = found.flaws().iter().map(ToString::to_string).collect();
+    let node = format!("disk{of}: shard ");
+    assert!(flaws.iter().any(|flaw| flaw.starts_with(&node)), "{flaws:?}");
+    assert!(found.read_bytes() > 250_000, "{} bytes", found.read_bytes());
+}
+
 #[tokio::test]
 async fn a_damaged_part_of_a_later_stage_is_made_anew() {
     let disks = Disks::new(6);

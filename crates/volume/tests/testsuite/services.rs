@@ -84,12 +84,13 @@ async fn what_a_kill_leaves_can_be_swept() {
         return;
     }
     let node = service(None);
-    let mut writer = node.writer("left/over").await.unwrap();
+    let path = &format!("objects/ab/{}/left.1of3.paritas", "ab".repeat(16));
+    let mut writer = node.writer(path).await.unwrap();
     for _ in 0..20 {
         writer.write(vec![vec![0; 1 << 20].into()]).await.unwrap();
     }
     std::mem::forget(writer);
-    assert_eq!(node.stat("left/over").await.unwrap(), None);
+    assert_eq!(node.stat(path).await.unwrap(), None);
     let listed: Vec<_> = node.list("").try_collect().await.unwrap();
     assert_eq!(listed, []);
     assert_eq!(node.sweep(Duration::from_secs(3600)).await.unwrap(), 0);

@@ -55,6 +55,13 @@ fn age_all(disks: &Disks, seconds: u64) {
     ["closing", "pieces", "uploads"].iter().for_each(|kind| age(disks, kind, seconds));
 }
 
+/// Deletes the manifests of own objects of a kind.
+fn forget(disks: &Disks, kind: &str) {
+    let manifests = disks.files(&format!("manifests/%2Eparitas/{kind}"));
+    assert!(!manifests.is_empty());
+    manifests.iter().for_each(|path| fs::remove_file(path).unwrap());
+}
+
 /// A record that nobody can read keeps nobody from the other uploads, and the pieces of its upload
 /// stay.
 #[tokio::test(flavor = "multi_thread")]
@@ -176,13 +183,13 @@ async fn pieces_without_a_record_stay_while_an_object_may_have_them() {
     let (upload, pieces) = stored(&volume, &bytes).await;
     let record = name(&format!(".paritas/uploads/{}", upload.id()));
     complete(upload, pieces).await.unwrap();
-    volume.remove(&record).await.unwrap();
+    forget(&disks, "uploads");
     age(&disks, "pieces", 30 * HOUR);
     assert_eq!(volume.collect_uploads().await.unwrap(), 0);
     assert!(get(&volume, OBJECT).await.unwrap() == bytes);
     assert_eq!(listed(&volume, ".paritas/uploads/").await, [record.to_string()], "it is known");
     // Pieces without a record are removed if all nodes say that no object has them.
-    volume.remove(&record).await.unwrap();
+    forget(&disks, "uploads");
     volume.remove(&name(OBJECT)).await.unwrap();
     let hidden = disks.hide(&[0]);
     assert_eq!(disks.open("2+1").collect_uploads().await.unwrap(), 0);
@@ -280,10 +287,12 @@ async fn repair_and_scrub_miss_a_lost_piece() {
     let volume = disks.volume("2+1").await;
     let bytes = content(2 * CUT);
     let (upload, pieces) = stored(&volume, &bytes).await;
-    let piece = name(&format!(".paritas/pieces/{}/{:05}", upload.id(), pieces[1].number));
+    let piece = format!("pieces/{}/{:05}", upload.id(), pieces[1].number);
     complete(upload, pieces).await.unwrap();
     volume.repair(&name(OBJECT), true).await.unwrap();
-    volume.remove(&piece).await.unwrap();
+    let error = volume.remove(&name(&format!(".paritas/{piece}"))).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Parameters, "{error}");
+    forget(&disks, &format!("{piece}@"));
     assert_eq!(volume.verify(&name(OBJECT), false).await.unwrap().state, State::Lost);
     let error = volume.repair(&name(OBJECT), false).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TooFewShards, "{error}");

@@ -81,6 +81,25 @@ fn exchanged_and_locked_nodes_are_neither_repaired_nor_replaced() {
     assert!(!verify.contains("volume replace"), "{verify}");
 }
 
+/// No node is to blame, so none is, and nothing is called owed or lost.
+#[test]
+fn a_repair_without_memory_tells_so() {
+    let tank = Tank::new(3, "2+1");
+    tank.put("object", &Chance(1).bytes(100_000));
+    let shard = tank.files().into_iter().find(|path| path.ends_with("object.0of3.paritas"));
+    fs::remove_file(shard.unwrap()).unwrap();
+    let file = tank.path("tank.toml");
+    let text = fs::read_to_string(&file).unwrap();
+    let little = text.replace("# memory = \"256 MiB\"", "memory = \"20 KiB\"");
+    assert_ne!(little, text);
+    fs::write(&file, little).unwrap();
+    let repair = tank.run("repair", &[]).expect(exit::IO);
+    assert!(repair.stderr.contains("raise it in the volume file"), "{repair}");
+    assert!(!repair.text().contains("owed"), "{repair}");
+    fs::write(&file, text).unwrap();
+    tank.run("repair", &[]).expect(exit::DONE);
+}
+
 #[test]
 fn closed_output_is_refused() {
     let tank = Tank::new(3, "2+1");
