@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 use paritas_store::place::attributes::{Access, Attributes, Owner};
 use paritas_store::place::refused::Refused;
-use paritas_store::place::system::{mount_point, open_to_read};
+use paritas_store::place::system::{mount_point, open_file};
 use paritas_store::shown::shown;
 
 use crate::catalogue::{Item, ItemKind};
@@ -184,7 +184,7 @@ fn owner_of(root: &Path) -> Option<Owner> {
 pub(crate) fn narrow<'p>(files: impl Iterator<Item = &'p Path>, access: Access) -> Vec<String> {
     let mut warnings: Vec<String> = Vec::new();
     for path in files {
-        let new: Vec<String> = match open_to_read(path).and_then(|file| access.settle(&file)) {
+        let new: Vec<String> = match open_file(path).and_then(|file| access.settle(&file)) {
             Ok(Refused { modes, .. }) => {
                 let mount = shown(&mount_point(path)).to_string();
                 Refused { modes, ..Refused::default() }.warnings(&mount).collect()

@@ -85,9 +85,10 @@ const PIECE: u64 = 1 << 63;
 pub(crate) const MOST_PIECES: u64 = 256;
 /// Sizes of catalogue pieces are multiples of this number of bytes.
 pub(crate) const PIECE_GRANULE: u64 = 128;
-/// Largest number of bytes of a catalogue piece. It bounds what is read of a file to find out
-/// whether it has the piece that its header states: 4 GiB are the paths of many million files.
-const MOST_PIECE_BYTES: u64 = 1 << 32;
+/// Largest number of bytes of the pieces that give a catalogue. It bounds what is read to find out
+/// whether files have the pieces that their headers state: 4 GiB are the paths of many million
+/// files.
+const MOST_CATALOGUE_BYTES: u64 = 1 << 32;
 /// The end of the names of parity files.
 pub(crate) const EXTENSION: &str = "parity";
 
@@ -198,8 +199,9 @@ impl Header {
         let CatalogueShape { length, piece, data, each, .. } = self.catalogue;
         let pieces = u64::from(each) * u64::from(self.count);
         let pieces_fit = (1..=MOST_PIECES).contains(&pieces) && (1..=pieces).contains(&data.into());
-        let piece_fits = (1..=MOST_PIECE_BYTES).contains(&piece) && piece % PIECE_GRANULE == 0;
-        let length_fits = length <= u64::from(data) * piece;
+        let most = MOST_CATALOGUE_BYTES / u64::from(data).max(1);
+        let piece_fits = (1..=most).contains(&piece) && piece % PIECE_GRANULE == 0;
+        let length_fits = length <= u64::from(data).saturating_mul(piece);
         let is_file = self.index < self.count;
         self.geometry.is_valid() && pieces_fit && piece_fits && length_fits && is_file
     }
@@ -372,7 +374,7 @@ mod tests {
     #[test]
     fn impossible_numbers_are_refused() {
         type Change = fn(&mut Header);
-        let changes: [Change; 14] = [
+        let changes: [Change; 15] = [
             |header| header.count = 0,
             |header| header.index = 4,
             |header| header.geometry.data = 195,
@@ -387,6 +389,10 @@ mod tests {
             |header| header.catalogue.data = 0,
             |header| header.catalogue.data = 5,
             |header| header.catalogue.each = 65,
+            |header| {
+                (header.catalogue.data, header.catalogue.each) = (3, 1);
+                header.catalogue.piece = MOST_CATALOGUE_BYTES / 2;
+            },
         ];
         for (number, change) in changes.into_iter().enumerate() {
             let mut changed = header();

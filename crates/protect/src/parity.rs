@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 
 use paritas_store::error::{Error, Result};
 use paritas_store::place::positional::read_exact_at;
+use paritas_store::place::system::open_file;
 use paritas_store::progress::Progress;
 use paritas_store::staging::StagedFile;
 
 use crate::format::{CHECK, Header, RECORD, RecordPlace};
 use crate::pieces;
-use crate::stream::open;
 use crate::tree::map_in_threads;
 use crate::trouble::Trouble;
 
@@ -42,7 +42,7 @@ pub(crate) struct Checked {
 impl ParityFile {
     /// Looks at a file. Returns `None` if it is not a parity file, or cannot be read.
     pub fn recognise(path: &Path) -> Option<Self> {
-        let file = open(path).ok()?;
+        let file = open_file(path).ok()?;
         let length = file.metadata().ok().filter(std::fs::Metadata::is_file)?.len();
         let record = |offset, kind| {
             let mut bytes = [0; RECORD];
@@ -110,8 +110,8 @@ impl ParityFile {
         Ok(checked)
     }
 
-    /// Returns the intact catalogue pieces by number.
-    pub fn pieces(&self) -> Result<Vec<(u64, Vec<u8>)>> {
+    /// Returns intact catalogue pieces by number, at most `most` of them.
+    fn pieces(&self, most: usize) -> Result<Vec<(u64, Vec<u8>)>> {
         let file = self.open()?;
         let header = &self.header;
         let mut memory = Vec::new();
@@ -127,11 +127,11 @@ impl ParityFile {
             let mut piece = vec![0; bytes as usize];
             read_exact_at(&file, &mut piece, place).is_ok().then_some((number, piece))
         };
-        Ok(header.pieces(header.index).filter_map(piece).collect())
+        Ok(header.pieces(header.index).filter_map(piece).take(most).collect())
     }
 
     fn open(&self) -> Result<File> {
-        open(&self.path).map_err(|error| Error::io("opening", &self.path, &error))
+        open_file(&self.path).map_err(|error| Error::io("opening", &self.path, &error))
     }
 }
 
@@ -147,7 +147,7 @@ pub(crate) fn is_remnant(path: &Path, length: u64, header: &Header) -> bool {
 
 /// Whether the `length` bytes of a file are zeros.
 fn is_zeros(path: &Path, length: u64) -> bool {
-    let Ok(file) = open(path) else { return false };
+    let Ok(file) = open_file(path) else { return false };
     let mut memory = vec![0; STEP.min(length as usize)];
     (0..length).step_by(STEP).all(|at| {
         let bytes = &mut memory[..(length - at).min(STEP as u64) as usize];
@@ -157,7 +157,7 @@ fn is_zeros(path: &Path, length: u64) -> bool {
 
 /// Returns why the system does not let this process read a file that may be intact.
 pub(crate) fn refusal(path: &Path) -> Option<std::io::Error> {
-    open(path).err().filter(|error| matches!(Trouble::of(error), Trouble::Refused(_)))
+    open_file(path).err().filter(|error| matches!(Trouble::of(error), Trouble::Refused(_)))
 }
 
 /// Whether the `bytes` bytes at a place have the checksum that follows them. `crc` is the begun
@@ -192,7 +192,7 @@ fn is_intact(
 
 /// Reads the columns of a parity block at its place into memory.
 pub(crate) fn read_row(path: &Path, place: u64, bytes: &mut [u8]) -> Result<()> {
-    let file = open(path).map_err(|error| Error::io("opening", path, &error))?;
+    let file = open_file(path).map_err(|error| Error::io("opening", path, &error))?;
     read_exact_at(&file, bytes, place).map_err(|error| Error::io("reading", path, &error))
 }
 
@@ -211,10 +211,12 @@ pub(crate) fn read_catalogue(files: &[&ParityFile]) -> Result<Option<Vec<u8>>> {
     let header = &first.header;
     let count = header.catalogue.each as usize * usize::from(header.count);
     let mut pieces = vec![None; count];
+    // As many as give the catalogue: a header may state far more.
+    let mut wanted = header.catalogue.data as usize;
     for file in files {
-        for (number, piece) in file.pieces().unwrap_or_default() {
-            pieces[number as usize] = Some(piece);
-        }
+        let found = file.pieces(wanted).unwrap_or_default();
+        wanted -= found.len();
+        found.into_iter().for_each(|(number, piece)| pieces[number as usize] = Some(piece));
     }
     pieces::join(pieces, header)
 }

@@ -13,7 +13,6 @@ use crate::digest::{FileDigest, digest_of_open};
 use crate::find::ProtectedEntry;
 use crate::paths::{owned_name, path_bytes, path_in};
 use crate::sparse::copy_bytes;
-use crate::stream::open;
 use crate::times::has_time_now;
 use crate::tree::{FoundEntry, FoundKind, above, folder_of, is_temporary, joined, temporary_name};
 #[cfg(doc)]
@@ -24,7 +23,7 @@ use paritas_store::place::extended::Extended;
 use paritas_store::place::folder::Folder;
 use paritas_store::place::positional::set_length;
 use paritas_store::place::refused::{Refused, is_refusal, refusal};
-use paritas_store::place::system::{mode, set_mode};
+use paritas_store::place::system::{mode, open_file, set_mode};
 use paritas_store::shown::shown;
 
 /// Bits of a mode that a restored file gets. It does not get set-user-ID and set-group-ID bits:
@@ -433,7 +432,7 @@ impl RestoreTree {
         digest: FileDigest,
     ) -> Result<()> {
         let failed = |error| self.failed("moving back", to)(error);
-        let source = open(&self.path_of(from)).map_err(failed)?;
+        let source = open_file(&self.path_of(from)).map_err(failed)?;
         let stamp = |found: &Metadata| (found.len(), found.modified().ok());
         let then = stamp(&source.metadata().map_err(failed)?);
         let restoring = self.begin(to, size, None)?;

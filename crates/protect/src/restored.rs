@@ -19,11 +19,11 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use paritas_store::place::attributes::Timestamp;
+use paritas_store::place::system::open_file;
 
 use crate::find::{EntryKind, ProtectedEntry, Protection};
 use crate::format::RESTORED;
 use crate::paths::owned_name;
-use crate::stream::open;
 
 /// The context that separates these digests from all other uses of BLAKE3.
 const CONTEXT: &str = "Paritas: the change time of a file that a repair restored";
@@ -80,7 +80,7 @@ fn read(place: &Path) -> io::Result<Vec<Mark>> {
     }
     let mut bytes = Vec::new();
     let most = (MOST + 1) * size_of::<Mark>();
-    open(place)?.take(most as u64).read_to_end(&mut bytes)?;
+    open_file(place)?.take(most as u64).read_to_end(&mut bytes)?;
     match bytes.as_chunks().0 {
         [BEGIN, marks @ ..] => Ok(marks.to_vec()),
         _ => Err(io::Error::other("another file has the name of the list")),

@@ -13,13 +13,14 @@ use std::path::{Path, PathBuf};
 
 use crc_fast::{CrcAlgorithm, checksum};
 use paritas_store::memory::by_default;
+use paritas_store::place::system::open_file;
 
 use crate::digest::{FileDigest, digest_of_open};
 use crate::evidence::{Evidence, FileState, LayerEvidence};
 use crate::find::{EntryKind, Layer, ProtectedEntry, Protection};
 use crate::format::{after_zeros, block_checksum, checksum_of_zeros};
 use crate::paths::{name_bytes, path_in};
-use crate::stream::{Patch, PieceFile, Stream, open};
+use crate::stream::{Patch, PieceFile, Stream};
 use crate::tree::{FoundKind, Links, Tree, map_in_threads, name_of};
 
 /// Number of bytes that are read at once.
@@ -274,7 +275,7 @@ pub(crate) fn contents(files: Vec<(u64, PathBuf)>, threads: usize) -> Vec<(FileC
 
 /// Returns the digest of a file of `size` bytes, if it can be read and has that size.
 pub(crate) fn digest_of(path: &Path, size: u64) -> Option<FileDigest> {
-    digest_of_open(&open(path).ok()?, size).ok()?
+    digest_of_open(&open_file(path).ok()?, size).ok()?
 }
 
 /// Reads the lost blocks of some pieces again, because the files of these were found elsewhere, and

@@ -10,7 +10,7 @@
 //! suffices.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::fs::{File, Metadata};
+use std::fs::Metadata;
 use std::io::{self, IoSliceMut};
 use std::ops::Range;
 use std::path::PathBuf;
@@ -19,6 +19,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use paritas_store::object::pieces::PieceDigest;
 use paritas_store::place::attributes::{Attributes, Owner, Timestamp};
 use paritas_store::place::positional::read_at;
+use paritas_store::place::system::open_file;
 use paritas_store::progress::Progress;
 
 use crate::digest::{FileDigest, digest, shorten};
@@ -298,7 +299,7 @@ impl From<io::Error> for Unread {
 impl PieceFile {
     /// Reads what is at `offset`, as far as the file goes.
     pub fn read(&self, offset: u64, bytes: &mut [u8]) -> Result<usize, Unread> {
-        let file = open(&self.path)?;
+        let file = open_file(&self.path)?;
         let read = read_at(&file, &mut [IoSliceMut::new(bytes)], offset)?;
         let Some(expected) = self.expected else { return Ok(read) };
         let metadata = file.metadata()?;
@@ -325,20 +326,6 @@ impl FileStamp {
             && modified == Some(self.modified)
             && self.owner.is_none_or(|expected| owner == Some(expected))
     }
-}
-
-/// Opens a file for reading, unless it is a link.
-#[cfg(unix)]
-pub(crate) fn open(path: &std::path::Path) -> io::Result<File> {
-    use rustix::fs::{Mode, OFlags};
-    // `NONBLOCK`, because opening a named pipe would wait for a writer.
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    Ok(File::from(rustix::fs::open(path, flags, Mode::empty())?))
-}
-
-#[cfg(not(unix))]
-pub(crate) fn open(path: &std::path::Path) -> io::Result<File> {
-    File::open(path)
 }
 
 /// How blocks of a stream are read.

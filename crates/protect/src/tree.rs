@@ -399,7 +399,7 @@ fn special(kind: FileType) -> &'static str {
 
 #[cfg(not(unix))]
 fn special(_kind: FileType) -> &'static str {
-    "no file"
+    "neither a file nor a folder"
 }
 
 /// Returns, for each further name of a file that has several, the first one.
@@ -696,7 +696,8 @@ pub(crate) fn root_of(paths: &[PathBuf]) -> Result<(PathBuf, Vec<Vec<u8>>)> {
         false => first.parent().unwrap_or(first),
     };
     while !paths.iter().all(|path| path.starts_with(root) && (path != root || is_folder(path))) {
-        root = root.parent().unwrap_or(root);
+        let none = || Error::parameters("the paths are on different drives; protect them apart");
+        root = root.parent().ok_or_else(none)?;
     }
     if root.file_name().is_some_and(|name| name == FOLDER) {
         let parity =

@@ -571,6 +571,7 @@ impl<'p> Changes<'p> {
         plan.order.generation = protection.next_generation;
         plan.order.replaced = replaceable(protection).collect();
         plan.order.known = self.known(protection);
+        plan.parity_files = plan.order.targets();
         Ok(plan)
     }
 

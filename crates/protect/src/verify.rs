@@ -9,10 +9,11 @@ mod part;
 mod report;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use paritas_store::error::Result;
+use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::place::from_disk::forget_cached;
 use paritas_store::place::open_files::is_unreadable;
 use paritas_store::progress::Progress;
@@ -186,11 +187,32 @@ pub(crate) fn examine(
 ) -> Result<(VerifyReport, Evidence)> {
     let examination =
         Examination { protection, options, progress, threads: threads(options.threads) };
-    let evidence = match examination.intact_part()? {
-        Some(evidence) => evidence,
-        None => examination.evidence()?,
+    let tree = look(protection, examination.threads)?;
+    if options.from_disk {
+        examination.forget_cached(&tree)?;
+    }
+    let evidence = match examination.intact_part(&tree) {
+        Some(states) => Evidence { tree, states, elsewhere: BTreeMap::new(), layers: Vec::new() },
+        None => examination.evidence(tree)?,
     };
+    expect_parity(protection)?;
     Ok((report(protection, &evidence), evidence))
+}
+
+/// Fails if parity that was found is gone: an update has replaced it while everything was read, and
+/// what it cannot repair is no loss.
+fn expect_parity(protection: &Protection) -> Result<()> {
+    let files = protection.layers.iter().flat_map(|layer| layer.files.iter().flatten());
+    let is_gone = |path: &Path| {
+        std::fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+    };
+    match files.map(|file| file.path.as_path()).find(|path| is_gone(path)) {
+        Some(path) => Err(Error::new(
+            ErrorKind::Busy,
+            format!("{} was removed or replaced meanwhile; try again", shown(path)),
+        )),
+        None => Ok(()),
+    }
 }
 
 struct Examination<'a> {
@@ -201,12 +223,8 @@ struct Examination<'a> {
 }
 
 impl Examination<'_> {
-    fn evidence(&self) -> Result<Evidence> {
+    fn evidence(&self, tree: Tree) -> Result<Evidence> {
         let protection = self.protection;
-        let tree = look(protection, self.threads)?;
-        if self.options.from_disk {
-            self.forget_cached(&tree)?;
-        }
         let times = ChangeTimes::of(protection, &tree);
         let mut states = BTreeMap::new();
         for (number, entry) in protection.entries.iter().enumerate() {

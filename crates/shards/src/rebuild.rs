@@ -52,11 +52,11 @@ impl RebuiltPart {
             let access = replaced.map_or(siblings, |file| Access::like([file]));
             NewFile { target, replace, access }
         };
-        make_offered(object, &targets)?;
         let needed = targets.iter().zip(parts).map(|((path, _), &part)| {
             Ok((path.as_path(), object.part_length(part).ok_or_else(Error::too_long)?))
         });
         expect_room(needed.collect::<Result<Vec<_>>>()?)?;
+        make_offered(object, &targets)?;
         let targets: Vec<NewFile> = targets.into_iter().zip(parts).map(new).collect();
         let begin = |(file, &part): (StagedFile, &usize)| {
             let (front, _) = object.records(part)?;

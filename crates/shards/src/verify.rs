@@ -436,7 +436,8 @@ impl Findings {
             self.damaged_segments += end - start;
             self.note_pattern(vec![false; buffers]);
             self.lose(bytes, || {
-                format!("segments {start} to {end} are beyond the ends of all files")
+                let last = end - 1;
+                format!("segments {start} to {last} are beyond the ends of all files")
             });
         }
     }
@@ -495,7 +496,9 @@ impl Findings {
         shards: &[ShardReport],
     ) -> Option<String> {
         let object = sources.object;
-        if let (true, Some(replaced)) = (read != State::Intact, object.replaced_note()) {
+        if read != State::Intact
+            && let Some(replaced) = object.replaced_note()
+        {
             return Some(replaced);
         }
         let is_open = match read {

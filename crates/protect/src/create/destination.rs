@@ -4,9 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use paritas_store::error::{Error, Result};
-use paritas_store::place::attributes::Attributes;
+use paritas_store::place::attributes::{Attributes, hand_over};
 use paritas_store::place::folder::Folder;
-use paritas_store::place::system::set_owner;
+use paritas_store::place::system::open_folder;
 use paritas_store::shown::shown;
 
 use super::{LayerOrder, ProtectJob};
@@ -117,8 +117,8 @@ pub(super) fn make_folder(folder: &Path, order: &LayerOrder) -> Result<()> {
 /// Gives a new folder to the owner of the root, if this process may give it away.
 fn give_to_owner(root: &Path, folder: &Path) {
     let owner = fs::metadata(root).ok().and_then(|root| Attributes::of(&root).owner);
-    if let (Some(owner), Ok(folder)) = (owner, fs::File::open(folder)) {
-        let _ = set_owner(&folder, Some(owner.user), owner.group);
+    if let (Some(owner), Ok(folder)) = (owner, open_folder(folder)) {
+        hand_over(&folder, owner);
     }
 }
 

@@ -8,9 +8,11 @@
 //! published, and those that have not are parity as any other.
 
 use std::cell::RefCell;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use paritas_store::error::{Error, Result};
+use paritas_store::object::names::without_old;
 use paritas_store::place::lock::{FolderLocks, is_held};
 use paritas_store::place::system::rename_new;
 use paritas_store::staging::{commit_over, directory_of, final_name, has_temporary_name};
@@ -21,6 +23,13 @@ use crate::catalogue::FOLDER;
 use crate::format::{EXTENSION, Header};
 use crate::parity::ParityFile;
 use crate::paths::name_bytes;
+
+/// Returns the name that a parity file should have, if it has a temporary one, or that of a file
+/// which is about to be replaced.
+fn own_name(path: &Path) -> Option<&OsStr> {
+    let name = path.file_name()?;
+    final_name(path).or_else(|| Some(without_old(name)).filter(|own| *own != name))
+}
 
 /// Number of digits of a protection's id in the names of its files.
 const ID_DIGITS: usize = 8;
@@ -68,11 +77,11 @@ impl Protection {
         files.any(|file| file.header.agrees(layer) && !has_temporary_name(&file.path))
     }
 
-    /// Returns the parity files that a killed process has published and not named. No process holds
-    /// any of them.
+    /// Returns the parity files that a killed process has published and not named, or was about to
+    /// replace. No process holds any of them.
     pub fn unnamed(&self) -> impl Iterator<Item = &Path> {
         let files = self.layers.iter().flat_map(|layer| layer.files.iter().flatten());
-        let is_unnamed = |path: &&Path| has_temporary_name(path) && !is_held(path);
+        let is_unnamed = |path: &&Path| own_name(path).is_some() && !is_held(path);
         files.map(|file| file.path.as_path()).filter(is_unnamed)
     }
 
@@ -87,7 +96,7 @@ impl Protection {
             return;
         };
         for path in unnamed {
-            if let Some(name) = final_name(path) {
+            if let Some(name) = own_name(path) {
                 let _ = rename_new(path, &path.with_file_name(name));
             }
         }

@@ -97,7 +97,7 @@ fn absent_parity(folder: &Path) -> Error {
 
 fn no_longer_a_folder(path: &Path) -> Error {
     let message = format!(
-        "{} was a folder on a disk that is not mounted, and is none now; put the folder back, or, \
+        "{} was a folder on a disk that is not mounted, and is no longer a folder; put the folder back, or, \
          if what was in it is gone, update with `accept_changes`",
         shown(path)
     );

@@ -4,55 +4,49 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use paritas_store::error::Result;
-
-use super::{Examination, look, replaced, set_renamed, set_unreadable, state_by_metadata};
-use crate::evidence::{Evidence, FileState};
+use super::{Examination, replaced, set_renamed, set_unreadable, state_by_metadata};
+use crate::evidence::FileState;
 use crate::find::EntryKind;
 use crate::scan::digest_of;
 use crate::times::ChangeTimes;
-use crate::tree::{FoundEntry, FoundKind, map_in_threads};
+use crate::tree::{FoundEntry, FoundKind, Tree, map_in_threads};
 
 impl Examination<'_> {
-    /// Returns the evidence that all bytes of the part that was asked for are right. It has no
-    /// layers. Returns `None` if more must be read to tell, or no part was asked for.
-    pub(super) fn intact_part(&self) -> Result<Option<Evidence>> {
+    /// Returns the states of what the part that was asked for has, if all its bytes are right.
+    /// Returns `None` if more must be read to tell, or no part was asked for.
+    pub(super) fn intact_part(&self, tree: &Tree) -> Option<BTreeMap<usize, FileState>> {
         let protection = self.protection;
         if self.options.quick || !protection.is_part() {
-            return Ok(None);
+            return None;
         }
-        let tree = look(protection, self.threads)?;
-        if self.options.from_disk {
-            self.forget_cached(&tree)?;
-        }
-        let times = ChangeTimes::of(protection, &tree);
-        let mut states = BTreeMap::new();
-        self.compare_names(&tree, &times, &mut states);
-        let whole_links = self.files_of_whole_links(&states);
-        states.extend(replaced(protection, &tree));
-        let mut files = Vec::new();
+        let times = ChangeTimes::of(protection, tree);
+        let (mut states, mut files) = (BTreeMap::new(), BTreeSet::new());
         for (number, entry) in protection.entries.iter().enumerate() {
-            if !protection.covers(number) || whole_links.contains(&number) {
+            if !protection.covers(number) {
                 continue;
             }
             let found = tree.of(number);
             let state = state_by_metadata(entry, found, &times);
             match (&entry.kind, found) {
                 (EntryKind::File { size, .. }, Some(found)) if has_size(found, *size) => {
-                    files.push(number);
+                    files.insert(number);
                     let is_touched = state.is_some();
                     states.extend(is_touched.then_some((number, FileState::Touched)));
                 }
                 _ => states.extend(state.map(|state| (number, state))),
             }
         }
-        set_unreadable(protection, &tree, &mut states);
-        set_renamed(protection, &tree, &mut states);
+        states.extend(replaced(protection, tree));
+        set_unreadable(protection, tree, &mut states);
+        self.compare_names(tree, &times, &mut states);
+        for number in self.files_of_whole_links(&states) {
+            states.remove(&number);
+            files.remove(&number);
+        }
+        set_renamed(protection, tree, &mut states);
         states.retain(|&number, _| protection.covers(number));
-        let is_intact =
-            states.values().all(|state| *state == FileState::Touched) && self.have_digests(&files);
-        let (elsewhere, layers) = Default::default();
-        Ok(is_intact.then_some(Evidence { tree, states, elsewhere, layers }))
+        let is_intact = states.values().all(|state| *state == FileState::Touched);
+        (is_intact && self.have_digests(&files)).then_some(states)
     }
 
     /// Returns the files outside of the part whose hard links in the part all have the right bytes,
@@ -73,7 +67,7 @@ impl Examination<'_> {
     }
 
     /// Whether the files of some entries have the bytes that were protected.
-    fn have_digests(&self, files: &[usize]) -> bool {
+    fn have_digests(&self, files: &BTreeSet<usize>) -> bool {
         let is_broken = AtomicBool::new(false);
         map_in_threads(self.threads.min(files.len()), files.iter(), |&number| {
             if is_broken.load(Ordering::Relaxed) {

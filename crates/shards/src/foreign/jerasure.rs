@@ -226,11 +226,15 @@ fn named(name: &str) -> Result<&'static Technique> {
 
 impl ForeignFormat for Jerasure {
     fn survey(&self, files: &[PathBuf], _: &Hints) -> Result<Survey> {
-        let is_meta = |path: &&PathBuf| file_name(path).ends_with(META);
-        let Some(path) = files.iter().find(is_meta) else {
+        let mut metas = files.iter().filter(|path| file_name(path).ends_with(META));
+        let Some(path) = metas.next() else {
             let why = "no NAME_meta.txt is beside it, and without that file the code is unknown";
             return Err(not_recognised(&files[0], why));
         };
+        if let Some(other) = metas.next() {
+            let why = format!("{} is given, too; give the fragments of one object", shown(path));
+            return Err(not_recognised(other, &why));
+        }
         let meta = Meta::read(path)?;
         let (k, n) = (meta.strips.k, meta.code.node_count());
         let names = fragment_names(&meta.name, k, n);

@@ -52,8 +52,10 @@ pub(crate) fn rebuild(
     length: Option<u64>,
     options: Options<'_>,
 ) -> Result<Geometry, String> {
-    let spec: Spec =
-        identity.spec.parse().map_err(|error| format!("states a code that is none: {error}"))?;
+    let spec: Spec = identity
+        .spec
+        .parse()
+        .map_err(|error| format!("names a code that does not exist: {error}"))?;
     let pin = identity
         .pin
         .iter()

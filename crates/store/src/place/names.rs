@@ -98,6 +98,14 @@ pub(crate) struct RefusedName {
     pub refusal: String,
 }
 
+/// Returns a path and the folders above it. The folder of a bare name is the working folder.
+pub(crate) fn upwards(path: &Path) -> impl Iterator<Item = &Path> {
+    path.ancestors().map(|above| match above.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => above,
+    })
+}
+
 /// Tells what a file system refuses in a name, if `error` may say so. It is the error of making
 /// something at `path`, of renaming it to `path`, or of making a folder on the way there.
 pub(crate) fn refused_name(path: &Path, error: &io::Error) -> Option<RefusedName> {
@@ -109,9 +117,8 @@ pub(crate) fn refused_name(path: &Path, error: &io::Error) -> Option<RefusedName
         _ => return None,
     };
     let is_there = |path: &&Path| std::fs::symlink_metadata(path).is_ok();
-    let (folder, first) = path
-        .ancestors()
-        .zip(path.ancestors().skip(1))
+    let (folder, first) = upwards(path)
+        .zip(upwards(path).skip(1))
         .find_map(|(inner, outer)| is_there(&outer).then_some((outer, inner.file_name()?)))?;
     let refusal = format!("{verb} {}", unusual_in(name_bytes(first))?);
     Some(RefusedName { folder: folder.to_owned(), refusal })

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, ErrorKind};
+use crate::place::names::upwards;
 use crate::shown::shown;
 
 /// The free room on disks, less the room that was taken.
@@ -59,7 +60,7 @@ impl Room {
     pub fn take(&mut self, files: &[(PathBuf, u64)]) -> BTreeMap<usize, NoRoom> {
         let mut shares: BTreeMap<u64, DiskShare> = BTreeMap::new();
         for (number, (path, bytes)) in files.iter().enumerate() {
-            let Some((device, free)) = path.ancestors().find_map(free_bytes) else { continue };
+            let Some((device, free)) = upwards(path).find_map(free_bytes) else { continue };
             self.left.entry(device).or_insert(free);
             let new = || DiskShare { path: path.clone(), bytes: 0, files: Vec::new() };
             let share = shares.entry(device).or_insert_with(new);
@@ -122,7 +123,7 @@ pub struct DiskNeed {
 pub fn by_disk(files: &[(PathBuf, u64)]) -> Vec<DiskNeed> {
     let mut needs: Vec<(Option<u64>, DiskNeed)> = Vec::new();
     for (path, bytes) in files {
-        let told = path.ancestors().find_map(free_bytes);
+        let told = upwards(path).find_map(free_bytes);
         let device = told.map(|(device, _)| device);
         match needs.iter_mut().find(|(known, _)| *known == device) {
             Some((_, need)) => need.bytes = need.bytes.saturating_add(*bytes),
@@ -173,6 +174,15 @@ mod tests {
         assert_eq!(room.take_all(&files[1..]).unwrap_err().left, 0);
         room.give(folder.path(), 1);
         room.take_all(&files[1..]).unwrap();
+    }
+
+    /// It belongs in the working folder.
+    #[test]
+    fn a_bare_name_needs_room() {
+        let bare = PathBuf::from("no such file");
+        let refused = Room::default().take(&[(bare.clone(), u64::MAX)]);
+        assert_eq!(refused.get(&0).map(|no_room| &no_room.path), Some(&bare));
+        assert!(by_disk(&[(bare, 1)])[0].free.is_some());
     }
 
     /// Kernel file systems report 0 blocks, which does not mean that they are full.

@@ -187,6 +187,51 @@ fn a_hard_link_brings_its_file() {
     assert!(fs::read(at("two/link")).unwrap() == before && status() == State::Intact);
 }
 
+/// A file that has taken the place of a link, with other bytes and another mode.
+#[test]
+fn a_file_in_the_place_of_a_link_is_no_link() {
+    let root = scene_with(77, "100%");
+    let at = |name: &str| root.path().join(name);
+    fs::hard_link(at("one/3"), at("two/link")).unwrap();
+    make(&job(root.path()).redundancy("100%".parse().unwrap()).force(true));
+    fs::remove_file(at("two/link")).unwrap();
+    fs::write(at("two/link"), "x").unwrap();
+    fs::set_permissions(at("two/link"), Permissions::from_mode(0o600)).unwrap();
+    for part in [at("two/link"), at("two"), root.path().to_owned()] {
+        let found = verify(&only(&part), &VerifyOptions::default(), &|_| {}).unwrap();
+        assert_eq!(found.status, State::Repairable, "{}", part.display());
+        assert_eq!(found.count(|state| matches!(state, FileState::Changed(_))), 1);
+    }
+}
+
+/// Nothing is called lost because an update has made the parity anew meanwhile.
+#[test]
+fn parity_that_is_replaced_meanwhile_is_no_loss() {
+    let root = scene_with(78, "20%");
+    let found = only(root.path());
+    make(&job(root.path()).force(true));
+    let error = verify(&found, &VerifyOptions::default(), &|_| {}).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
+    let whole = verify(&only(root.path()), &VerifyOptions::default(), &|_| {}).unwrap();
+    assert_eq!(whole.status, State::Intact);
+}
+
+/// A process that was killed while it replaced parity may leave nothing but the old parity, under
+/// the names of what is about to be replaced.
+#[test]
+fn parity_that_was_set_aside_gets_its_name_back() {
+    let root = scene_with(79, "50%");
+    let files: Vec<PathBuf> = only(root.path()).parity_files().map(Path::to_owned).collect();
+    for file in &files {
+        fs::rename(file, format!("{}.1a2b3c4d.old", file.display())).unwrap();
+    }
+    assert_eq!(only(root.path()).unnamed().count(), files.len());
+    flip(&root.path().join("one/2"), 5);
+    mend(root.path());
+    assert!(files.iter().all(|file| file.exists()));
+    assert_eq!(only(root.path()).unnamed().count(), 0);
+}
+
 /// What was protected as single files is whole if they are given, and a link is meant itself.
 #[test]
 fn single_files_are_the_whole() {

@@ -287,6 +287,11 @@ fn a_description_of_other_names_is_told() {
     assert_eq!(error.kind(), ErrorKind::NotRecognised);
     let told = "/a_meta.txt describes other_k1.tar to other_m2.tar, but none of these is given";
     assert!(error.to_string().contains(told), "{error}");
+    // Nobody knows which of two descriptions counts.
+    fs::copy(&path, folder.path().join("b_meta.txt")).unwrap();
+    let error = shape.import(folder.path(), &[]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotRecognised);
+    assert!(error.to_string().contains("_meta.txt is given, too"), "{error}");
 }
 
 /// The oracle program.

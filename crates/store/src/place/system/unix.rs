@@ -221,14 +221,22 @@ pub fn open_to_read(path: &Path) -> io::Result<File> {
     open(path, OpenOptions::new().read(true))
 }
 
+/// Opens a file for reading, unless it is a link.
+pub fn open_file(path: &Path) -> io::Result<File> {
+    open_with(path, OpenOptions::new().read(true), OFlags::NOFOLLOW)
+}
+
 /// Opens a file. A named pipe is opened at once, without waiting for a writer, and cannot be read
 /// at positions. If another program, such as a file server, holds a lease on the file, waits for
 /// it.
 pub fn open(path: &Path, options: &OpenOptions) -> io::Result<File> {
-    match options.clone().custom_flags(OFlags::NONBLOCK.bits() as i32).open(path) {
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock && path.is_file() => {
-            options.open(path)
-        }
+    open_with(path, options, OFlags::empty())
+}
+
+fn open_with(path: &Path, options: &OpenOptions, flags: OFlags) -> io::Result<File> {
+    let open = |flags: OFlags| options.clone().custom_flags(flags.bits() as i32).open(path);
+    match open(flags | OFlags::NONBLOCK) {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock && path.is_file() => open(flags),
         opened => opened,
     }
 }

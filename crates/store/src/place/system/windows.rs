@@ -143,6 +143,11 @@ pub fn open_to_read(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
+/// Opens a file for reading.
+pub fn open_file(path: &Path) -> io::Result<File> {
+    File::open(path)
+}
+
 /// Opens a file.
 pub fn open(path: &Path, options: &OpenOptions) -> io::Result<File> {
     options.open(path)
