@@ -45,12 +45,19 @@
 //! | reed-solomon-erasure | `ReedSolomon::new(k, m)` | [`Codec::new`], or the same bytes by `"backblaze:k=10,m=4".parse::<Codec>()` |
 //! | | `encode(&mut shards)` | [`Codec::encode`] of data and parity |
 //! | | `reconstruct(&mut shards)` | [`Codec::reconstruct`] |
-//! | | `verify(&shards)` | [`Codec::verify`] |
+//! | | `verify(&shards)` | [`Codec::verify`], which returns the nodes that disagree: `codec.verify(&shards)?.is_empty()` |
 //! | reed-solomon-simd | `encode(k, m, data)` | [`Codec::encode`]; for thousands of shards [`long::LongCode::encode`] |
 //! | | `decode(k, m, originals, recovery)` | [`Codec::reconstruct_into`]; [`long::LongRecovery`] |
 //! | ISA-L | `gf_gen_cauchy1_matrix` | `"isal-cauchy:k=10,m=4".parse::<Codec>()` |
 //! | | `ec_init_tables`, `ec_encode_data` | [`Codec::encoder`] once, then [`Prepared::run`] |
 //! | | inverting a matrix for `ec_encode_data` | [`Codec::reconstructor`] once, then [`Prepared::run`] |
+//!
+//! # What to keep beside shards
+//!
+//! The bytes of shards follow from the spec of the code with all its parameters, as
+//! `codec.code().spec()` tells it, and in codes over packets from the packet size,
+//! [`Codec::packet`]. What such a spec means never changes. A short spec such as `10+4` stands for
+//! the code that this version recommends, and a later version may recommend another.
 //!
 //! # Where memory may not be executed
 //!
@@ -62,7 +69,7 @@
 //!
 //! # Features
 //!
-//! Without features the crate is small and builds in seconds. `research` adds the module
+//! Without features the crate needs fourteen others. `research` adds the module
 //! `research`: schedules as data, the passes that shorten them, searches for matrices, graphs of LT
 //! codes, costs, and the kernels that repeat the papers' measurements. `serde` makes
 //! kernels, passes, splits and widths storable by their names.

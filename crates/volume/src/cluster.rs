@@ -201,14 +201,14 @@ impl Cluster {
         let shards = self.members.homes(object, code.node_count());
         let parts = parts_of(code);
         let homes: Vec<NodeIndex> = parts.iter().map(|part| shards[part.shard]).collect();
-        let substitutes = self.members.substitutes(object, 0, &shards);
+        let substitutes = self.members.substitutes(object, &shards);
         Spread { homes, substitutes, domains: self.members.domains().to_vec() }
     }
 
     /// Returns the nodes for a manifest with content, the best first.
     pub fn inline_order(&self, object: ObjectId) -> Vec<NodeIndex> {
         let copies = self.members.homes(object, self.quorum.to_write());
-        let others = self.members.substitutes(object, 0, &copies);
+        let others = self.members.substitutes(object, &copies);
         let mut order: Vec<NodeIndex> = Vec::new();
         for node in copies.into_iter().chain(others) {
             if !order.contains(&node) {

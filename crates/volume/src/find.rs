@@ -157,7 +157,6 @@ impl<'a> FindJob<'a> {
         let cluster = self.files.cluster;
         let homes = cluster.spread(object.id, object.layout.code()).homes;
         let hinted = |part: usize| placement.get(part).and_then(|node| cluster.find_node(node));
-        // What a later stage adds is asked for last, because it may not be there yet.
         let nodes = |part: usize| {
             let mut nodes =
                 Vec::from_iter(hinted(part).into_iter().chain(homes.get(part).copied()));

@@ -162,7 +162,7 @@ impl FoundObject {
         self.content()?.modified
     }
 
-    /// Returns the spec of the object's code, or `None` if it is kept in its manifests.
+    /// Returns the spec of the object's code, or `None` if it is in pieces or in its manifests.
     pub fn code(&self) -> Option<String> {
         self.receiver().map(|receiver| receiver.layout.code().spec().to_string())
     }

@@ -68,8 +68,8 @@ impl Versions {
         self.answered.contains(&node).then_some(listed)
     }
 
-    /// Returns the newest versions of names that have others too, if too few nodes have them to
-    /// settle them, each with these nodes.
+    /// Returns the newest version of each name that has older versions as well, and the nodes that
+    /// have it, if these are too few to settle it.
     fn rare(&self, quorum: Quorum) -> Vec<(ObjectName, Listed, Vec<NodeIndex>)> {
         let mut rare = Vec::new();
         for (name, versions) in self.names.iter().filter(|(_, versions)| versions.len() > 1) {

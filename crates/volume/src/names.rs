@@ -7,6 +7,7 @@
 //! | `manifests/<name>@/<generation>-<id>-<length>.<kind>` | a version of what a name means |
 //! | `running/<id>` | the heartbeat of the process that writes an object |
 //! | `owed/<id>` | a hint: some of the object is not where it belongs |
+//! | `lost/<id>` | a hint: a repair found the object lost |
 //! | `backlog/<id>` | a hint: the object waits for its next stage |
 //! | `backlog/<id>.claim` | the claim of the process that adds this stage |
 //! | `scrub` | how far the scrub of the volume is |

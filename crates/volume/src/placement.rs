@@ -13,7 +13,7 @@
 //!
 //! A drained node counts as having left the list already. So draining it moves everything that its
 //! removal would move (its own shards, and in large volumes few others), and its removal then moves
-//! nothing. Repair places lost shards beside the remaining ones ([`Members::complete`]).
+//! nothing. Repair puts a shard whose home cannot take it on a substitute ([`Members::substitutes`]).
 
 use std::collections::BTreeSet;
 
@@ -80,36 +80,33 @@ impl Members {
 
     /// Returns the home of each of an object's `shards` shards.
     pub fn homes(&self, object: ObjectId, shards: usize) -> Vec<NodeIndex> {
-        self.complete(object, vec![None; shards], |_| true)
-    }
-
-    /// Returns the nodes of all shards. A shard without a place (`None`) gets a node that is not
-    /// drained and for which `serves` is true. If there is no such node, it gets any node that is
-    /// not drained.
-    pub fn complete(
-        &self,
-        object: ObjectId,
-        places: Vec<Option<NodeIndex>>,
-        serves: impl Fn(NodeIndex) -> bool,
-    ) -> Vec<NodeIndex> {
-        let any = self.indices().any(|node| self.takes(node) && serves(node));
-        self.complete_among(object, places, |node| self.takes(node) && (!any || serves(node)))
+        let nodes: Vec<NodeIndex> = self.indices().filter(|&node| self.takes(node)).collect();
+        let weights: Vec<_> =
+            nodes.iter().map(|&node| self.weights(object, node, shards)).collect();
+        let mut loads = Loads::new(self);
+        let most = loads.most_per_domain(&nodes, shards);
+        let choose = |shard: usize| {
+            let may = |&at: &usize| loads.of(nodes[at]).0 < most;
+            let key = |&at: &usize| {
+                let (domain, node) = loads.of(nodes[at]);
+                (node, domain, std::cmp::Reverse(weights[at][shard]))
+            };
+            let node = nodes[(0..nodes.len()).filter(may).min_by_key(key).unwrap_or(0)];
+            loads.add(node);
+            node
+        };
+        (0..shards).map(choose).collect()
     }
 
     /// Returns the nodes that may take a shard instead of its home, the best first: nodes whose
     /// domain has the fewest shards of the object, and among these the nodes with the fewest.
     /// `places` are the nodes of the object's other shards.
-    pub fn substitutes(
-        &self,
-        object: ObjectId,
-        shard: usize,
-        places: &[NodeIndex],
-    ) -> Vec<NodeIndex> {
+    pub fn substitutes(&self, object: ObjectId, places: &[NodeIndex]) -> Vec<NodeIndex> {
         let mut loads = Loads::new(self);
         places.iter().for_each(|&node| loads.add(node));
         let mut nodes: Vec<NodeIndex> = self.indices().filter(|&node| self.takes(node)).collect();
         nodes.sort_by_cached_key(|&node| {
-            (loads.of(node), std::cmp::Reverse(self.weights(object, node, shard + 1)[shard]))
+            (loads.of(node), std::cmp::Reverse(self.weights(object, node, 1)[0]))
         });
         nodes
     }
@@ -127,33 +124,6 @@ impl Members {
     /// Whether a node gets shards.
     fn takes(&self, node: NodeIndex) -> bool {
         !self.members[node.0].is_drained
-    }
-
-    fn complete_among(
-        &self,
-        object: ObjectId,
-        places: Vec<Option<NodeIndex>>,
-        allowed: impl Fn(NodeIndex) -> bool,
-    ) -> Vec<NodeIndex> {
-        let nodes: Vec<NodeIndex> = self.indices().filter(|&node| allowed(node)).collect();
-        let weights: Vec<_> =
-            nodes.iter().map(|&node| self.weights(object, node, places.len())).collect();
-        let mut loads = Loads::new(self);
-        places.iter().flatten().for_each(|&node| loads.add(node));
-        let missing = places.iter().filter(|place| place.is_none()).count();
-        let most = loads.most_per_domain(&nodes, missing);
-        let mut choose = |shard: usize| {
-            let may = |&at: &usize| loads.of(nodes[at]).0 < most;
-            let key = |&at: &usize| {
-                let (domain, node) = loads.of(nodes[at]);
-                (node, domain, std::cmp::Reverse(weights[at][shard]))
-            };
-            let node = nodes[(0..nodes.len()).filter(may).min_by_key(key).unwrap_or(0)];
-            loads.add(node);
-            node
-        };
-        let place = |(shard, place): (usize, Option<_>)| place.unwrap_or_else(|| choose(shard));
-        places.into_iter().enumerate().map(place).collect()
     }
 
     /// Returns the weights of a node for the first `shards` shards of an object.

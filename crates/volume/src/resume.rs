@@ -9,8 +9,8 @@
 //!
 //! A file of at most one piece is stored like any other object.
 //!
-//! Uploads of other programs are left alone: each piece notes its length in the cut, and only
-//! uploads that have such pieces, and no others, are continued.
+//! Uploads of other programs are left alone: each piece notes the length of all pieces of its put,
+//! and only uploads that have such pieces, and no others, are continued.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -33,7 +33,8 @@ use crate::verify::{Verdict, VerifyJob};
 pub(crate) const PIECE_BYTES: u64 = 64 << 20;
 /// Largest number of pieces. Files that would have more are cut into longer ones.
 const MOST_PIECES: u64 = 4096;
-/// The note of a piece that tells its length in the cut. Only the last piece may be shorter.
+/// The note of a piece that tells the length of all pieces of its put. Only the last piece may be
+/// shorter.
 const CUT_NOTE: &str = "cut";
 
 /// The result of a put in pieces.

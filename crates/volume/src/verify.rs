@@ -24,7 +24,7 @@ use crate::protocol::{Listed, NodeIndex, PartIndex, Quorum, VersionKind};
 use crate::stages::stage_ends;
 use crate::transfer::ShardedObject;
 
-/// Number of objects that are looked at side by side.
+/// Number of objects, or of pieces of one, that are looked at side by side.
 const AT_ONCE: usize = 16;
 
 /// The flaw of a node that should have a manifest.
@@ -163,21 +163,22 @@ impl VerifyJob<'_> {
         let Some((upload, pieces)) = object.upload().zip(object.pieces()) else {
             return Ok(verdict);
         };
-        for piece in pieces {
+        let (files, version) = (NameFiles { cluster, name: self.name }, verdict.listed.version);
+        let look = async |&piece: &Piece| {
             let name = &names::piece(upload, piece.number)?;
-            let files = NameFiles { cluster, name: self.name };
-            let found = find_piece(files, verdict.listed.version, upload, piece).await;
-            let sharded = found.as_ref().ok().and_then(FoundObject::sharded);
-            let of_piece = match found {
-                Ok(_) => Box::pin(VerifyJob { name, ..self }.run()).await,
-                Err(error) => Err(error),
-            };
+            let found = find_piece(files, version, upload, &piece).await?;
+            let of_piece = Box::pin(VerifyJob { name, ..self }.run()).await?;
+            Ok::<_, Error>((piece, found.sharded(), of_piece))
+        };
+        let most = if self.is_deep { 1 } else { AT_ONCE };
+        let mut looks = stream::iter(pieces).map(look).buffered(most);
+        while let Some(of_piece) = looks.next().await {
             match of_piece {
-                Ok(found) => {
+                Ok((piece, sharded, found)) => {
                     verdict.state = verdict.state.max(found.state);
                     verdict.spare = verdict.spare.min(found.spare);
                     verdict.read_bytes += found.read_bytes;
-                    let missing = missing_of_piece(cluster, piece, sharded, &found.missing);
+                    let missing = missing_of_piece(cluster, &piece, sharded, &found.missing);
                     let flaws = found.flaws.into_iter().chain(missing);
                     flaws.for_each(|flaw| flaw.add_to(&mut verdict.flaws));
                 }

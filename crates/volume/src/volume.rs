@@ -433,7 +433,7 @@ impl Volume {
         most_urgent_first(&self.cluster, prefix).await
     }
 
-    /// Adds the parts of the next stage of the code of an object, or of its pieces. Parts that are
+    /// Adds the parts of the last stage of the code of an object, or of its pieces. Parts that are
     /// there already stay.
     ///
     /// Where a node can create a file only if there is none, one process at a time promotes an

@@ -15,15 +15,16 @@ pub const DEFAULT_PACKET: usize = 64;
 ///
 /// ```
 /// use paritas::{Codec, CodecOptions, Stores};
-/// let options = CodecOptions::default().packet(4096).threads(1).stores(Stores::Cached);
+/// let options = CodecOptions::default().threads(1).stores(Stores::Cached);
 /// let codec = Codec::with_options("20+4".parse()?, options)?;
 /// # Ok::<(), paritas::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CodecOptions {
-    /// Bytes of a packet. In the word layout it decides only what [`Split::Columns`] divides, and
-    /// is rounded up to whole cache lines.
+    /// Bytes of a packet. In codes over packets, the bytes of parity depend on it: shards are
+    /// decoded with the packet size with which they were encoded. In the word layout it decides
+    /// only what [`Split::Columns`] divides, and is rounded up to whole cache lines.
     pub packet: usize,
     /// Largest number of threads that a call may use; by default as many as the machine has
     /// processors.
@@ -67,7 +68,8 @@ macro_rules! setters {
 }
 
 setters! {
-    /// Sets the packet size to `packet` bytes.
+    /// Sets the packet size to `packet` bytes. Keep it beside stored shards: in codes over packets,
+    /// the bytes of parity depend on it.
     packet: usize,
     /// Uses another thread for every `bytes_a_thread` bytes of buffers.
     bytes_a_thread: usize,

@@ -164,6 +164,17 @@ impl Fragments {
         )))
     }
 
+    /// Returns a warning if the fragments could not be compared.
+    pub fn doubt(&self) -> Option<String> {
+        (self.at_hand().len() == self.layout.k).then(|| {
+            format!(
+                "only {} fragments are at hand, so none could be compared with another: if one is \
+                 damaged, or of another code, the object is wrong",
+                self.layout.k
+            )
+        })
+    }
+
     /// Computes all fragments at hand from k of them, and compares.
     ///
     /// # Errors
@@ -191,8 +202,9 @@ impl Fragments {
         let (at_hand, enough) = (self.at_hand(), self.layout.k + 2);
         if at_hand.len() < enough {
             return Ok(format!(
-                "one of them is damaged; {enough} fragments would tell which, but {} are at hand; if \
-                 you know it, leave it out, and it will be computed",
+                "one of them is damaged, or the code is another one; {enough} fragments would tell \
+                 which is damaged, but {} are at hand; if you know it, leave it out, and it will be \
+                 computed",
                 at_hand.len()
             ));
         }
@@ -204,7 +216,7 @@ impl Fragments {
                 return self.blame(number);
             }
         }
-        Ok("more than one of them is damaged".to_owned())
+        Ok("more than one of them is damaged, or the code is another one".to_owned())
     }
 
     /// Describes a damaged fragment, and whether it is the only one.

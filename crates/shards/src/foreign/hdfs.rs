@@ -14,7 +14,7 @@ use paritas_store::error::{Error, Result};
 use paritas_store::shown::counted;
 
 use crate::foreign::layout::{FragmentLayout, Last};
-use crate::foreign::plain::{lengths, names, numbered};
+use crate::foreign::plain::{lengths, names, numbered, with_numbers};
 use crate::foreign::{ExportPlan, ForeignFormat, Hints, Survey, data_nodes, unmeant, word};
 
 /// Number of bytes of a cell in HDFS's own policies.
@@ -23,6 +23,10 @@ const CELL: u64 = 1 << 20;
 pub(super) struct Hdfs;
 
 impl ForeignFormat for Hdfs {
+    fn fragments_among(&self, files: Vec<PathBuf>) -> Vec<PathBuf> {
+        with_numbers(files)
+    }
+
     fn survey(&self, files: &[PathBuf], hints: &Hints) -> Result<Survey> {
         let code = hints.required_code()?;
         let k = data_nodes(&code)?;

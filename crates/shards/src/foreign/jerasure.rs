@@ -228,7 +228,7 @@ impl ForeignFormat for Jerasure {
     fn survey(&self, files: &[PathBuf], _: &Hints) -> Result<Survey> {
         let mut metas = files.iter().filter(|path| file_name(path).ends_with(META));
         let Some(path) = metas.next() else {
-            let why = "no NAME_meta.txt is beside it, and without that file the code is unknown";
+            let why = "no NAME_meta.txt is given, and without that file the code is unknown";
             return Err(not_recognised(&files[0], why));
         };
         if let Some(other) = metas.next() {

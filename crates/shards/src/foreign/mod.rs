@@ -143,6 +143,12 @@ fn unmeant(field: &'static [&'static str; 1], why: &str) -> Error {
 
 /// A format: recognises fragments, and lays out new ones.
 trait ForeignFormat: Sync {
+    /// Returns those of the files in a folder that may be fragments. If none has the name of one,
+    /// all may be.
+    fn fragments_among(&self, files: Vec<PathBuf>) -> Vec<PathBuf> {
+        files
+    }
+
     /// Finds out which fragments these files are.
     fn survey(&self, files: &[PathBuf], hints: &Hints) -> Result<Survey>;
 
@@ -208,9 +214,10 @@ pub fn import(
     progress: Progress<'_>,
 ) -> Result<ImportReport> {
     hints.expect_meant_for(format)?;
-    let files = regular_files(paths)?;
+    let foreign = format.foreign();
+    let files = regular_files(paths, foreign)?;
     refuse_shards(&files)?;
-    let survey = format.foreign().survey(&files, hints)?;
+    let survey = foreign.survey(&files, hints)?;
     hints.expect_agreement(&survey)?;
     let files = Fragment::open_all(survey.files)?;
     let attributes = Attributes::common(files.iter().flatten().map(Fragment::attributes));
@@ -226,6 +233,7 @@ pub fn import(
     job.attributes = attributes;
     let mut encoded = encode(&job, fragments.reader(), progress)?;
     encoded.warnings.extend(survey.warning);
+    encoded.warnings.extend(fragments.doubt());
     Ok(ImportReport { encoded, missing: fragments.missing() })
 }
 
@@ -237,8 +245,8 @@ fn codec(code: &Code, packet: Option<usize>) -> Result<Codec> {
     Ok(Codec::with_options(code.clone(), options)?)
 }
 
-/// Returns the files that `paths` name, and those in folders among `paths`, in order.
-fn regular_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
+/// Returns the files that `paths` name, and the fragments in folders among `paths`, in order.
+fn regular_files(paths: &[PathBuf], format: &dyn ForeignFormat) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for path in paths {
         let failed = |error| Error::io("reading", path, &error);
@@ -249,7 +257,8 @@ fn regular_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
             let entries = fs::read_dir(path).map_err(failed)?;
             let entries = entries.map(|entry| Ok(entry.map_err(failed)?.path()));
             let entries = entries.collect::<Result<Vec<PathBuf>>>()?;
-            files.extend(entries.into_iter().filter(|entry| entry.is_file()));
+            let entries = entries.into_iter().filter(|entry| entry.is_file());
+            files.extend(format.fragments_among(entries.collect()));
         } else {
             return Err(not_recognised(path, "it is not a regular file"));
         }
@@ -424,9 +433,13 @@ fn data_nodes(code: &Code) -> Result<usize> {
     })
 }
 
-/// Returns the number of bytes of a word of a code.
+/// Returns the number of bytes of which fragments of a code are multiples: that of a word, or 64 for
+/// Leopard, whose programs take no other lengths.
 fn word(code: &Code) -> u64 {
-    code.symbols().map_or(1, |symbols| u64::from(symbols.field().width()) / 8)
+    match code.spec().family().starts_with("leopard") {
+        true => 64,
+        false => code.symbols().map_or(1, |symbols| u64::from(symbols.field().width()) / 8),
+    }
 }
 
 /// Refuses a code whose family is not in `families`.
@@ -435,8 +448,9 @@ fn expect_family(code: &Code, families: &[&str]) -> Result<()> {
         return Ok(());
     }
     Err(Error::parameters(format!(
-        "a code of this format must be one of {}; got {}; files are read with the code that made \
-         them, and an object gets another code if it is decoded and encoded again",
+        "a code of this format must be one of {}; got {}; the format `isal` takes any code over \
+         words; files are read with the code that made them, and an object gets another code if it \
+         is decoded and encoded again",
         families.join(", "),
         code.spec()
     )))

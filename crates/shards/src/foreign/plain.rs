@@ -7,7 +7,7 @@
 //! If the user gives no length, the padding counts as a part of the file.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use paritas::Code;
 use paritas_store::error::{Error, Result};
@@ -24,6 +24,10 @@ pub(super) struct Plain {
 }
 
 impl ForeignFormat for Plain {
+    fn fragments_among(&self, files: Vec<PathBuf>) -> Vec<PathBuf> {
+        with_numbers(files)
+    }
+
     fn survey(&self, files: &[PathBuf], hints: &Hints) -> Result<Survey> {
         let code = hints.required_code()?;
         self.expect_family(&code)?;
@@ -70,6 +74,19 @@ pub(super) fn names(name: &str, code: &Code) -> Vec<(String, Vec<u8>)> {
     (0..code.node_count()).map(|number| (format!("{name}.{number}"), Vec::new())).collect()
 }
 
+/// Returns the files that are named as fragments are, or all if none is.
+pub(super) fn with_numbers(files: Vec<PathBuf>) -> Vec<PathBuf> {
+    let (named, others): (Vec<_>, Vec<_>) =
+        files.into_iter().partition(|path| name_and_number(path).is_some());
+    if named.is_empty() { others } else { named }
+}
+
+/// Reads the name of a fragment's file: `NAME.<i>`.
+fn name_and_number(path: &Path) -> Option<(&str, usize)> {
+    let (name, number) = file_name(path).rsplit_once('.')?;
+    Some((name, number.parse().ok()?))
+}
+
 /// Reads the name that all `files` have in common, and their numbers: they are called `NAME.<i>`.
 pub(super) fn numbered(
     files: &[PathBuf],
@@ -78,8 +95,7 @@ pub(super) fn numbered(
     let mut found: Option<&str> = None;
     let mut numbered = Vec::new();
     for path in files {
-        let parsed = file_name(path).rsplit_once('.');
-        let Some((name, number)) = parsed.and_then(|(n, i)| Some((n, i.parse().ok()?))) else {
+        let Some((name, number)) = name_and_number(path) else {
             return Err(not_recognised(path, "the name of a fragment must be NAME.<i>"));
         };
         if *found.get_or_insert(name) != name {

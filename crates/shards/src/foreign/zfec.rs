@@ -84,7 +84,7 @@ impl ZfecHeader {
         let k = take(bits_below(n)) + 1;
         let padding = take(bits_below(k));
         let header = Self { n, k, padding, share: take(bits_below(n)) };
-        (k < n && padding < k && header.share < n).then_some(header)
+        (k <= n && padding < k && header.share < n).then_some(header)
     }
 
     fn read(path: &Path) -> Result<Self> {
@@ -101,6 +101,20 @@ impl ZfecHeader {
 }
 
 impl ForeignFormat for Zfec {
+    /// Shares that were renamed have the header of the others.
+    fn fragments_among(&self, files: Vec<PathBuf>) -> Vec<PathBuf> {
+        let header = |path: &Path| {
+            let header = ZfecHeader::read(path).ok();
+            header.map(|header| ZfecHeader { share: 0, ..header })
+        };
+        let named = files.iter().find(|path| named_prefix(path).is_some());
+        let Some(of_named) = named.map(|path| header(path)) else { return files };
+        let may = |path: &PathBuf| {
+            named_prefix(path).is_some() || of_named.is_some() && header(path) == of_named
+        };
+        files.into_iter().filter(may).collect()
+    }
+
     fn survey(&self, files: &[PathBuf], _: &Hints) -> Result<Survey> {
         let headers =
             files.iter().map(|path| ZfecHeader::read(path)).collect::<Result<Vec<_>>>()?;
@@ -112,6 +126,10 @@ impl ForeignFormat for Zfec {
         }
         expect_one_file(files)?;
         let ZfecHeader { n, k, padding, .. } = first;
+        if k == n {
+            let why = format!("its header states {k} of {n} shares, so there is no parity");
+            return Err(not_recognised(path, &why));
+        }
         let header = first.length() as u64;
         let bytes = usual_length(files)?;
         let held = bytes.saturating_sub(header).saturating_mul(k.into());

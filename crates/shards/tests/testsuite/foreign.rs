@@ -363,7 +363,7 @@ fn the_damaged_fragment_is_named() {
     }
     // One fragment more than is needed shows only that one is damaged.
     let error = refused(&set, &[0, 1], flip(&set, &[(5, 99)])).to_string();
-    assert!(error.contains("7 fragments would tell which, but 6 are at hand"), "{error}");
+    assert!(error.contains("7 fragments would tell which is damaged, but 6"), "{error}");
     // Two are damaged, at different places and at the same.
     let error = refused(&set, &[], flip(&set, &[(2, 77), (6, 150)])).to_string();
     assert!(error.contains("split.bin.2) is damaged") && error.contains("at byte 150"), "{error}");
@@ -458,18 +458,79 @@ fn what_is_no_fragment_is_refused() {
         move |folder: &Path| fs::write(folder.join(name), bytes).unwrap()
     };
     let set = klauspost("even", 400, 4, 2);
-    assert_eq!(refused(&set, &[], stray("README", b"")).kind(), ErrorKind::NotRecognised);
     assert_eq!(refused(&set, &[], stray("odd.1", b"")).kind(), ErrorKind::NotRecognised);
     assert_eq!(refused(&set, &[], stray("even.6", b"")).kind(), ErrorKind::Parameters);
     assert_eq!(refused(&set, &[5], stray("even.05", b"")).kind(), ErrorKind::Parameters);
     let set = zfec("tiny.txt", 10, 3);
-    assert_eq!(refused(&set, &[], stray("x", b"")).kind(), ErrorKind::NotRecognised);
-    assert_eq!(refused(&set, &[], stray("x", &[4, 0x80])).kind(), ErrorKind::NotRecognised);
+    assert_eq!(refused(&set, &[], stray("x.9_9.fec", b"")).kind(), ErrorKind::NotRecognised);
+    let short = stray("x.9_9.fec", &[4, 0x80]);
+    assert_eq!(refused(&set, &[], short).kind(), ErrorKind::NotRecognised);
     assert_eq!(refused(&set, &[0, 1, 2, 3, 4], |_| {}).kind(), ErrorKind::NotRecognised);
     let set = of_jerasure(100, 128, 0, 100, 1);
     let remove = |folder: &Path| fs::remove_file(folder.join("a_meta.txt")).unwrap();
     assert_eq!(refused(&set, &[], remove).kind(), ErrorKind::NotRecognised);
     assert_eq!(refused(&set, &[], stray("a_meta.txt", b"?")).kind(), ErrorKind::NotRecognised);
+}
+
+/// Tools write fragments beside the file, and the folder may have others.
+#[test]
+fn other_files_in_a_folder_are_left_out() {
+    let (plain, shares) = (klauspost("even", 400, 4, 2), zfec("tiny.txt", 10, 3));
+    for set in [&plain, &shares] {
+        for stray in [&b""[..], &set.content, b"\x04\x80"] {
+            let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+            set.write(from.path(), &[1]);
+            fs::write(from.path().join("README"), stray).unwrap();
+            assert_eq!(set.import(from.path(), to.path()).unwrap().missing, [1]);
+            // What is named is meant.
+            let job = |code: Code, name| EncodeJob::new(code, name, vec![to.path().to_owned()]);
+            let readme = [from.path().join("README"), from.path().join(&set.fragments[0].0)];
+            let named = import(set.format, &readme, &set.hints, job, &|_| {});
+            assert_eq!(named.unwrap_err().kind(), ErrorKind::NotRecognised);
+        }
+    }
+}
+
+/// With exactly k fragments, nothing tells that one is damaged.
+#[test]
+fn fragments_that_nothing_checks_are_warned_of() {
+    let set = klauspost("even", 400, 4, 2);
+    for (lost, is_warned) in [(&[0][..], false), (&[0, 5], true)] {
+        let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        set.write(from.path(), lost);
+        let report = set.import(from.path(), to.path()).unwrap();
+        let warning = "none could be compared";
+        let is_told = report.encoded.warnings.iter().any(|told| told.contains(warning));
+        assert_eq!(is_told, is_warned, "{:?}", report.encoded.warnings);
+    }
+}
+
+/// zfec itself makes shares without parity.
+#[test]
+fn shares_without_parity_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    // n = 2, k = 2, no padding, share 0 or 1.
+    for share in 0..2 {
+        let header = [1, 0b1000_0000 | share << 5];
+        let name = format!("a.{share}_2.fec");
+        fs::write(folder.path().join(name), [&header[..], b"abc"].concat()).unwrap();
+    }
+    let set = zfec("tiny.txt", 10, 3);
+    let error = set.import(folder.path(), folder.path()).unwrap_err();
+    assert!(error.to_string().contains("2 of 2 shares"), "{error}");
+}
+
+/// Leopard's programs take lengths that are multiples of 64 bytes alone.
+#[test]
+fn fragments_of_leopard_are_whole_blocks() {
+    let (shards, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let code = Code::new(&spec("leopard8:k=4,m=2")).unwrap();
+    let job = EncodeJob::new(code, "n", vec![shards.path().into()]);
+    encode(&job, &content(99_999)[..], &|_| {}).unwrap();
+    let set = Set { format: Format::Isal, hints: Hints::default(), ..zfec("full", 8192, 2) };
+    for path in set.export(shards.path(), out.path()).unwrap() {
+        assert_eq!(fs::metadata(path).unwrap().len(), 25_024);
+    }
 }
 
 /// Shares of two files may have equal headers. Their names tell them apart, unless they were

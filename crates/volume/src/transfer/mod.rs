@@ -93,7 +93,7 @@ pub(crate) struct Hedge {
     pub quantile: f64,
     /// The least time that a node is given for a request.
     pub at_least: std::time::Duration,
-    /// Largest number of bytes read in vain, as a fraction of the needed bytes.
+    /// Largest number of additional requests, as a fraction of all requests.
     pub most: f64,
 }
 

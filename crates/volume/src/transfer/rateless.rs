@@ -56,7 +56,6 @@ struct SegmentReader {
     usual: Pace,
     /// Most segments in memory.
     room: usize,
-    bytes_read: u64,
 }
 
 /// A segment that collects blocks.
@@ -123,7 +122,6 @@ impl SegmentReader {
             under_way: receiver.places.iter().map(|_| Vec::new()).collect(),
             room: room.clamp(2, 32),
             usual: Pace::default(),
-            bytes_read: 0,
             receiver,
         }
     }
@@ -259,10 +257,7 @@ impl SegmentReader {
             open.hoped += lanes.len();
         }
         let bad = match bytes {
-            Ok(bytes) => {
-                self.bytes_read += bytes.len() as u64;
-                open.memory.accept_lanes(part, lanes.clone(), &bytes)
-            }
+            Ok(bytes) => open.memory.accept_lanes(part, lanes.clone(), &bytes),
             Err(error) => {
                 self.receiver.note_failure(part, &error);
                 lanes.clone().collect()

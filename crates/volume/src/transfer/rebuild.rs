@@ -16,7 +16,7 @@ use paritas_store::object::layout::ObjectLayout;
 use paritas_store::object::segment::Segment;
 
 use crate::node::Writer;
-use crate::transfer::receive::{Receiver, run_blocking};
+use crate::transfer::receive::{Receiver, run_blocking, shared_lane};
 use crate::transfer::{Place, Settings, ShardedObject};
 
 /// An object with parts to be made.
@@ -276,8 +276,7 @@ async fn begin((part, place): (usize, Place)) -> Writing {
 impl Writing {
     async fn write_block(&mut self, layout: &ObjectLayout, segment: &Arc<Segment>) {
         let lanes = layout.lanes(self.part);
-        let pieces =
-            lanes.map(|lane| Bytes::from_owner(SharedLane { segment: Arc::clone(segment), lane }));
+        let pieces = lanes.map(|lane| shared_lane(Arc::clone(segment), lane));
         self.write(pieces.collect()).await;
     }
 
@@ -293,17 +292,5 @@ impl Writing {
 
     async fn finish(self) -> Result<()> {
         self.writer?.finish().await
-    }
-}
-
-/// A sealed lane, as shared memory.
-struct SharedLane {
-    segment: Arc<Segment>,
-    lane: usize,
-}
-
-impl AsRef<[u8]> for SharedLane {
-    fn as_ref(&self) -> &[u8] {
-        self.segment.sealed_lane(self.lane)
     }
 }

@@ -590,17 +590,21 @@ struct BlockRun {
     bytes: Bytes,
 }
 
-/// A lane of a segment's data, as shared memory.
-struct DataLane {
+/// A lane of a segment, as shared memory.
+struct SharedLane {
     segment: Arc<Segment>,
     lane: usize,
-    bytes: usize,
 }
 
-impl AsRef<[u8]> for DataLane {
+impl AsRef<[u8]> for SharedLane {
     fn as_ref(&self) -> &[u8] {
-        &self.segment.sealed_lane(self.lane)[..self.bytes]
+        self.segment.sealed_lane(self.lane)
     }
+}
+
+/// Returns a sealed lane of a segment. It keeps the segment.
+pub(super) fn shared_lane(segment: Arc<Segment>, lane: usize) -> Bytes {
+    Bytes::from_owner(SharedLane { segment, lane })
 }
 
 /// Returns the first `bytes` of a segment's data, lane by lane.
@@ -609,7 +613,7 @@ pub(super) fn data_of(layout: &ObjectLayout, segment: Segment, bytes: usize) -> 
     let lanes = segment.data(bytes).into_iter().zip(layout.data_lanes());
     let lanes = lanes.map(|(data, &lane)| {
         let (segment, bytes) = (Arc::clone(&segment), data.len());
-        Bytes::from_owner(DataLane { segment, lane, bytes })
+        shared_lane(segment, lane).slice(..bytes)
     });
     lanes.collect()
 }
