@@ -261,12 +261,17 @@ fn both_written(a: usize, b: usize) -> Failure {
 }
 
 fn expect_shard(start: *const u8, bytes: usize, what: &str, number: usize) -> Result<()> {
+    let shard = || format!("shard {number} of those that are {what}");
+    if start.is_null() && bytes > 0 {
+        return Err(null(&shard()));
+    }
     let fits = (start as usize).checked_add(bytes).is_some() && isize::try_from(bytes).is_ok();
-    match start.is_null() && bytes > 0 || !fits {
-        true => Err(Failure::arguments(format!(
-            "shard {number} of those that are {what} cannot be {bytes} bytes at {start:p}"
-        ))),
-        false => Ok(()),
+    match fits {
+        true => Ok(()),
+        false => {
+            let message = format!("{} cannot be {bytes} bytes at {start:p}", shard());
+            Err(Failure::arguments(message))
+        }
     }
 }
 
