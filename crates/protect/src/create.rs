@@ -467,7 +467,7 @@ fn expect_room(order: &LayerOrder) -> Result<()> {
     let targets = (0..header.count).zip(order.targets());
     let needs = targets.map(|(index, path)| (path, header.file_length(index) + each));
     let way = match order.generation {
-        0 => "make room, choose another disk by --parity-dir, or a lower --redundancy",
+        0 => "make room, choose another disk by `parity_dirs`, or a lower `redundancy`",
         // An update keeps the folders and the redundancy.
         _ => "make room",
     };
@@ -478,6 +478,7 @@ fn expect_room(order: &LayerOrder) -> Result<()> {
             "the parity in {folder} takes about {needed} bytes, and its disk has room for \
              {left}; {way}"
         ))
+        .naming(&["parity_dirs", "redundancy"])
     })
 }
 
