@@ -25,7 +25,7 @@
 mod object;
 
 use paritas_shards::ObjectId;
-use paritas_store::error::{Error, Result};
+use paritas_store::error::{Error, ErrorKind, Result};
 
 pub use object::{ObjectName, PathName};
 pub(crate) use object::{Texts, may_begin_with};
@@ -150,6 +150,21 @@ fn hex(digits: &str) -> Option<u64> {
 /// or a little more, so a file that states a greater one was not written by a put. Such a version
 /// would leave no room for greater generations.
 const GENERATION_END: u64 = 1 << 63;
+
+/// Refuses a version that no reader would see, because a file on a node states the greatest possible
+/// generation.
+pub(crate) fn expect_seen(name: &ObjectName, version: Version) -> Result<()> {
+    if version.generation < GENERATION_END {
+        return Ok(());
+    }
+    let last = GENERATION_END - 1;
+    let message = format!(
+        "{name}: a file in {} states generation {last:x}, after which there is none; no put wrote \
+         it, so delete it",
+        name.folder()
+    );
+    Err(Error::new(ErrorKind::Io, message))
+}
 
 /// Parses the path of a manifest. Returns `None` if it is the path of another file.
 pub fn parse_manifest(path: &str) -> Option<(PathName, Listed)> {

@@ -484,6 +484,7 @@ impl<'a> PutHands<'a> {
         if self.name.manifests.contains_key(&listed.version) {
             return Ok(());
         }
+        names::expect_seen(self.name.files.name, listed.version)?;
         let body = self.body()?;
         let Attributes { mode, modified, .. } = self.options.attributes;
         let notes = || self.options.notes.as_ref().map(|notes| notes()).unwrap_or_default();

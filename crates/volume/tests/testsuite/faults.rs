@@ -461,6 +461,24 @@ async fn an_object_that_is_replaced_after_the_survey_is_read_anew() {
     }
 }
 
+/// A put after it would have a generation that no reader looks at.
+#[tokio::test]
+async fn a_file_that_states_the_last_generation_makes_no_put_invisible() {
+    let disks = Disks::new(3);
+    let volume = disks.volume("2+1").await;
+    put(&volume, b"first").await.unwrap();
+    let manifest = disks.files("manifests").remove(0);
+    let file = manifest.file_name().unwrap().to_str().unwrap();
+    let (_, rest) = file.split_once('-').unwrap();
+    let forged = manifest.with_file_name(format!("7fffffffffffffff-{rest}"));
+    std::fs::write(&forged, "forged").unwrap();
+    let error = put(&volume, b"again").await.unwrap_err().to_string();
+    assert!(error.contains("states generation 7fffffffffffffff"), "{error}");
+    std::fs::remove_file(forged).unwrap();
+    assert!(get(&volume, "object").await.unwrap() == b"first");
+    put(&volume, b"again").await.unwrap();
+}
+
 #[tokio::test]
 async fn an_object_that_changes_while_it_is_verified_is_not_called_lost() {
     for new in [Some(200_000), Some(200), None] {

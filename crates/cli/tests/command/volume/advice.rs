@@ -93,7 +93,7 @@ fn a_repair_without_memory_tells_so() {
     let little = text.replace("# memory = \"256 MiB\"", "memory = \"20 KiB\"");
     assert_ne!(little, text);
     fs::write(&file, little).unwrap();
-    let repair = tank.run("repair", &[]).expect(exit::IO);
+    let repair = tank.run("repair", &[]).expect(exit::MEMORY);
     assert!(repair.stderr.contains("raise it in the volume file"), "{repair}");
     assert!(!repair.text().contains("owed"), "{repair}");
     fs::write(&file, text).unwrap();
