@@ -48,6 +48,21 @@ struct RunnerThreads {
 }
 
 impl RunnerThreads {
+    fn begin() -> Result<Self> {
+        Ok(Self { runner: Some(Runner::new()?), process: std::process::id() })
+    }
+
+    fn run<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl Future<Output = paritas_volume::Result<T>> + Send,
+    ) -> Result<T> {
+        match &self.runner {
+            Some(runner) => run(py, runner, work),
+            None => Err(unusable("is closed")),
+        }
+    }
+
     fn are_here(&self) -> bool {
         self.process == std::process::id()
     }
@@ -171,7 +186,7 @@ impl Volume {
             ErrorKind::NotRecognised => wrong_argument(error.to_string()),
             _ => error.into(),
         })?;
-        Self::new(py, volume, Runner::new()?)
+        Self::new(py, volume, RunnerThreads::begin()?)
     }
 
     /// Makes a volume: writes the volume file `path`, finds out what the nodes can do, marks them,
@@ -197,15 +212,15 @@ impl Volume {
         let of_file = || path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
         let name = name.or_else(of_file).unwrap_or_default();
         let options = |_: &paritas::Spec| CodecOptions::default();
-        let (runner, code) = (Runner::new()?, code.spec());
+        let (threads, code) = (RunnerThreads::begin()?, code.spec());
         let made = async {
             paritas_volume::create(&path, &name, &code, nodes.0, options).await?;
             let volume = paritas_volume::Volume::open(&path, options)?;
             volume.mark_nodes().await?;
             Ok(volume)
         };
-        let volume = run(py, &runner, made)?;
-        Self::new(py, volume, runner)
+        let volume = threads.run(py, made)?;
+        Self::new(py, volume, threads)
     }
 
     /// The spec of the code of new objects.
@@ -444,9 +459,8 @@ impl Volume {
 }
 
 impl Volume {
-    fn new(py: Python<'_>, volume: paritas_volume::Volume, runner: Runner) -> Result<Self> {
+    fn new(py: Python<'_>, volume: paritas_volume::Volume, threads: RunnerThreads) -> Result<Self> {
         sources::prepare(py)?;
-        let threads = RunnerThreads { runner: Some(runner), process: std::process::id() };
         let opened = Opened { threads: Arc::new(threads), volume: Arc::new(volume) };
         Ok(Self(Mutex::new(Some(opened))))
     }
@@ -479,11 +493,7 @@ impl Volume {
         py: Python<'_>,
         work: impl Future<Output = paritas_volume::Result<T>> + Send,
     ) -> Result<T> {
-        let threads = self.opened()?.threads;
-        match &threads.runner {
-            Some(runner) => run(py, runner, work),
-            None => Err(unusable("is closed")),
-        }
+        self.opened()?.threads.run(py, work)
     }
 
     fn put_from(

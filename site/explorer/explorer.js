@@ -413,7 +413,7 @@ function describeCell(number) {
   }
   const { name: own, role, node, stage: made, sources } = code.cells[number];
   const answered = answer?.cells.find(({ cell }) => cell === number);
-  const fate = !state.lost.includes(node) ? "" : answered && (answered.missing ?? []).length === 0 ? ", lost, and computed from others" : ", lost";
+  const fate = made > stage() || !state.lost.includes(node) ? "" : answered && (answered.missing ?? []).length === 0 ? ", lost, and computed from others" : ", lost";
   const where = node === null ? "stored nowhere" : `on node ${node}${fate}`;
   const later = made > 1 ? `, made in stage ${made}` : "";
   const sum = sources === null ? ", a sum of too many cells to be named" : sources.length > 0 ? `: ${sumText(sources)}` : "";

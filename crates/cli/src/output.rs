@@ -122,10 +122,15 @@ impl Output {
     /// Prints a warning on standard error, unless it has been printed before.
     pub fn warn(&self, message: &str) {
         let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
-        if !warned.insert(message.to_owned()) {
-            return;
+        if warned.insert(message.to_owned()) {
+            drop(warned);
+            self.warn_again(message);
         }
-        drop(warned);
+    }
+
+    /// Prints a warning on standard error, as services do: what fails in January and in March is
+    /// told twice.
+    pub fn warn_again(&self, message: &str) {
         if self.json {
             self.print(WarningLine { message: message.to_owned() }, Self::error_line);
         } else if !self.quiet {

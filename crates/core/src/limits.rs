@@ -224,6 +224,10 @@ pub(crate) const KEPT_PROGRAMS: usize = 256;
 /// made a process of 1.3 GB.)
 pub(crate) const KEPT_OPERANDS: usize = 4 << 20;
 
+/// Number of bytes of all buffers together on which compiled code is tried. Packets so long that it
+/// would take more (64 MiB, for 10+4) run on kernels that need no trial.
+pub(crate) const MOST_TRIED: usize = 1 << 30;
+
 /// Number of bytes of each shard that are verified at a time: enough that the cost of a call does
 /// not matter, and few enough that the shards of usual codes stay in the second-level cache.
 pub(crate) const VERIFIED_BYTES: usize = 64 << 10;

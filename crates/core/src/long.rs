@@ -37,9 +37,10 @@
 
 use std::hash::{Hash, Hasher};
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use crate::define::long::LongMatrix;
+use crate::define::made::Made;
 use crate::define::tower::CantorBasis;
 use crate::error::{Error, Result};
 use crate::plan::long::recovery::Recovery;
@@ -71,7 +72,7 @@ use crate::run::pages::Pages;
 pub struct LongCode {
     matrix: LongMatrix,
     /// The program of [`LongCode::encode`], made with the first call.
-    encoder: Arc<OnceLock<TransformProgram>>,
+    encoder: Arc<Made<TransformProgram>>,
 }
 
 impl PartialEq for LongCode {
@@ -170,7 +171,7 @@ impl LongCode {
     /// differ in length or their length is not a multiple of the granule, or if a data block is
     /// longer than they are.
     pub fn encode(&self, data: &[&[u8]], parity: &mut [&mut [u8]], threads: usize) -> Result<()> {
-        let program = self.encoder.get_or_init(|| TransformProgram::encode(self.matrix));
+        let program = self.encoder.get(|| TransformProgram::encode(self.matrix));
         run::long::run(program, data, parity, threads)
     }
 

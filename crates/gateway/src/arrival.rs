@@ -22,7 +22,7 @@ use crate::judge::{BodyJudge, ExpectedBody, lacking_trailer};
 use crate::patience::ClientPatience;
 
 /// The fewest bytes of a body that a client must send in the time of the gateway's patience, unless
-/// the body ends: in a minute, a kilobyte a second.
+/// the body ends: about a kilobyte a second.
 const LEAST: usize = 64 << 10;
 
 /// The most bytes of a document: more than the keys of a thousand objects take, or ten thousand

@@ -38,8 +38,10 @@ type OfferedMethods = [&'static [&'static str]; 2];
 const NOTHING: OfferedMethods = [&[], &[]];
 
 /// The queries that name something other than the bytes of an object or the objects of a bucket,
-/// and the methods that are offered with them.
-const SUBRESOURCES: [(&str, OfferedMethods); 36] = [
+/// and the methods that are offered with them. Requests that write are refused with any query that
+/// is not known ([`OF_WRITES`]); what reads is refused with these alone, because S3 passes over
+/// other queries, and browsers add some.
+const SUBRESOURCES: [(&str, OfferedMethods); 43] = [
     ("delete", [&["POST"], &[]]),
     ("location", [&["GET"], &[]]),
     ("partNumber", [&[], &["GET", "HEAD", "PUT"]]),
@@ -47,9 +49,12 @@ const SUBRESOURCES: [(&str, OfferedMethods); 36] = [
     ("uploadId", [&[], &["GET", "PUT", "POST", "DELETE"]]),
     ("uploads", [&["GET"], &["POST"]]),
     ("versioning", [&["GET"], &[]]),
+    ("abac", NOTHING),
     ("accelerate", NOTHING),
     ("acl", NOTHING),
     ("analytics", NOTHING),
+    ("annotation", NOTHING),
+    ("annotations", NOTHING),
     ("attributes", NOTHING),
     ("cors", NOTHING),
     ("encryption", NOTHING),
@@ -58,7 +63,10 @@ const SUBRESOURCES: [(&str, OfferedMethods); 36] = [
     ("legal-hold", NOTHING),
     ("lifecycle", NOTHING),
     ("logging", NOTHING),
+    ("metadataAnnotationTable", NOTHING),
     ("metadataConfiguration", NOTHING),
+    ("metadataInventoryTable", NOTHING),
+    ("metadataJournalTable", NOTHING),
     ("metadataTable", NOTHING),
     ("metrics", NOTHING),
     ("notification", NOTHING),
@@ -73,10 +81,15 @@ const SUBRESOURCES: [(&str, OfferedMethods); 36] = [
     ("restore", NOTHING),
     ("retention", NOTHING),
     ("select", NOTHING),
+    ("session", NOTHING),
     ("torrent", NOTHING),
     ("versions", NOTHING),
     ("website", NOTHING),
 ];
+
+/// The other queries of requests that write, beside those that begin with `x-amz-`. A program may
+/// say with `x-id` which operation it means; the last three sign in the old way.
+const OF_WRITES: [&str; 5] = ["versionId", "x-id", "AWSAccessKeyId", "Expires", "Signature"];
 
 /// The queries of a request about all buckets, beside those that sign it.
 const OF_ALL_BUCKETS: [&str; 5] =
@@ -209,6 +222,20 @@ pub fn expect_offered(
     }
 }
 
+/// Refuses a request that puts an object and says nothing of its length: the object would be empty.
+pub fn expect_length(
+    method: &Method,
+    subject: RequestSubject,
+    headers: &HeaderMap,
+) -> S3Result<()> {
+    let has = |name: &str| headers.contains_key(name);
+    let is_told = ["content-length", "transfer-encoding", "x-amz-copy-source"].into_iter().any(has);
+    match *method == Method::PUT && subject == RequestSubject::Object && !is_told {
+        true => Err(s3_error!(MissingContentLength, "an object is put with a Content-Length")),
+        false => Ok(()),
+    }
+}
+
 fn expect_offered_queries(
     method: &Method,
     subject: RequestSubject,
@@ -220,6 +247,15 @@ fn expect_offered_queries(
         if text(name).is_some() && !methods.contains(&method.as_str()) {
             return Err(s3_error!(NotImplemented, "{method} with ?{name} is not offered here"));
         }
+    }
+    let is_read = [Method::GET, Method::HEAD].contains(method);
+    let is_known = |name: &str| {
+        OF_WRITES.contains(&name)
+            || SUBRESOURCES.iter().any(|(known, _)| *known == name)
+            || name.to_ascii_lowercase().starts_with("x-amz-")
+    };
+    if let Some((name, _)) = query.iter().find(|(name, _)| !is_read && !is_known(name)) {
+        return Err(s3_error!(NotImplemented, "{method} with ?{name} is not offered here"));
     }
     if text("list-type").is_some_and(|version| version != "2") {
         return Err(s3_error!(InvalidArgument, "the list-type is 2, or is left out"));
@@ -439,6 +475,15 @@ mod tests {
             (Method::DELETE, "acl", Some("NotImplemented")),
             (Method::DELETE, "uploads", Some("NotImplemented")),
             (Method::PUT, "renameObject", Some("NotImplemented")),
+            (Method::PUT, "annotation&annotationName=n", Some("NotImplemented")),
+            (Method::GET, "annotation&annotationName=n", Some("NotImplemented")),
+            (Method::PUT, "append&position=11", Some("NotImplemented")),
+            (Method::DELETE, "BUCKETabac", Some("NotImplemented")),
+            (Method::GET, "BUCKETabac", Some("NotImplemented")),
+            (Method::DELETE, "BUCKETmetrics2=1", Some("NotImplemented")),
+            (Method::GET, "v=12&download", None),
+            (Method::PUT, "x-id=PutObject&X-Amz-Date=20260101T000000Z", None),
+            (Method::DELETE, "versionId=null&x-id=DeleteObject", None),
             (Method::PUT, "versioning=", Some("NotImplemented")),
             (Method::GET, "versionId=abc", Some("NoSuchVersion")),
             (Method::GET, "versionId=", Some("InvalidArgument")),

@@ -19,6 +19,7 @@ use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::place::system::allow_open_files;
 use paritas_store::shown::shown;
 use paritas_volume::Volume;
+use s3s::config::{S3Config, StaticConfigProvider};
 use s3s::service::{S3Service, S3ServiceBuilder};
 use s3s::{Body, HttpError, S3Error};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -31,7 +32,7 @@ use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tracing::Instrument;
 
-use crate::arrival::{BodyArrival, arriving};
+use crate::arrival::{BodyArrival, MOST_DOCUMENT, arriving};
 use crate::delayed;
 use crate::demands::{is_forwarded, made_readable};
 use crate::document::numbered;
@@ -179,6 +180,9 @@ impl Door {
             lasting.options.has_public_pages,
         );
         let mut builder = S3ServiceBuilder::new(Store::new(volume, keys.clone(), memory.clone()));
+        let mut config = S3Config::default();
+        config.xml_max_body_size = MOST_DOCUMENT as usize;
+        builder.set_config(Arc::new(StaticConfigProvider::new(Arc::new(config))));
         builder.set_access(Admission { keys: keys.clone(), memory: memory.clone() });
         // If signatures were not checked, s3s would not ask which operations are allowed.
         builder.set_auth(keys);
@@ -200,7 +204,9 @@ impl Door {
         place: Arc<ConnectionPlace>,
     ) -> std::result::Result<Response<Body>, HttpError> {
         let method = request.method();
-        let is_finished = arrival.is_over() || [Method::POST, Method::DELETE].contains(method);
+        let is_finished = arrival.is_over()
+            || arrival.is_of_document()
+            || [Method::POST, Method::DELETE].contains(method);
         if method.is_safe() || !is_finished {
             return self.service.call(request).await;
         }
@@ -266,8 +272,8 @@ impl Gateway {
         Arc::clone(&held(&self.door))
     }
 
-    /// Sets how long a client may send nothing, or take nothing, before it is given up. It is a
-    /// minute if this is not called.
+    /// Sets how long a client may send nothing, or take nothing, before it is given up: 75 seconds, if
+    /// this is not called.
     #[must_use]
     pub fn with_patience(self, patience: Duration) -> Self {
         Self { patience, ..self }
@@ -427,7 +433,7 @@ impl Visit {
         stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
     ) -> std::result::Result<(), Failed> {
         let mut builder = http1::Builder::new();
-        builder.timer(TokioTimer::new()).header_read_timeout(HANDSHAKE).max_headers(MOST_HEADERS);
+        builder.timer(TokioTimer::new()).header_read_timeout(PATIENCE).max_headers(MOST_HEADERS);
         let visit = self.clone();
         let answer = service_fn(move |request| visit.clone().answer(request));
         let stream = NotedStream::new(stream, Arc::clone(&self.activity));

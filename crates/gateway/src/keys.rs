@@ -23,7 +23,9 @@ use s3s::{S3Result, s3_error};
 use serde::Deserialize;
 
 use crate::arrival::{BodyArrival, MOST_DOCUMENT, too_long_document};
-use crate::demands::{RequestSubject, expect_of_all_buckets, expect_offered, has_old_signature};
+use crate::demands::{
+    RequestSubject, expect_length, expect_of_all_buckets, expect_offered, has_old_signature,
+};
 use crate::room::TransferMemory;
 
 /// The fewest characters of a secret.
@@ -195,7 +197,9 @@ impl Admission {
     /// the room until it is answered.
     async fn take_room(&self, context: &mut S3AccessContext<'_>) -> S3Result<()> {
         let arrival = context.extensions_mut().get::<BodyArrival>().cloned();
-        if !arrival.is_some_and(|arrival| arrival.is_of_document()) {
+        let is_of_document = arrival.is_some_and(|arrival| arrival.is_of_document());
+        // Only here is it known that a request makes a bucket, whose document may be missing.
+        if !is_of_document && context.s3_op().name() != "CreateBucket" {
             return Ok(());
         }
         let stated = context.headers().get(CONTENT_LENGTH).and_then(|text| text.to_str().ok());
@@ -220,6 +224,7 @@ impl S3Access for Admission {
         }
         let subject = RequestSubject::of(context.s3_path());
         expect_offered(context.method(), subject, context.uri().query(), context.headers())?;
+        expect_length(context.method(), subject, context.headers())?;
         if context.s3_path().is_root() {
             expect_of_all_buckets(context.uri().query())?;
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use http::header::{CONTENT_RANGE, HeaderMap, HeaderValue, IF_RANGE};
 use paritas_volume::{
-    ErrorKind, FoundObject, GetOptions, Notes, ObjectName, Piece, PutOptions, PutReport,
+    ErrorKind, FoundObject, GetOptions, Notes, ObjectName, PutOptions, PutReport,
 };
 use s3s::dto::{self, ETag, Timestamp};
 use s3s::{S3Error, S3ErrorCode, S3Request, S3Response, S3Result, s3_error};
@@ -311,7 +311,9 @@ impl Store {
     ) -> S3Result<ObjectFacts> {
         let (name, etag) = (found.name().clone(), ObjectFacts::of(&found).etag);
         notes.insert(ETAG.to_owned(), etag.clone());
-        let _room = self.memory.take_for_copy(found.length()).await?;
+        // The bytes of an object in pieces stay where they are.
+        let moved = if found.pieces().is_some() { 0 } else { found.length() };
+        let _room = self.memory.take_for_copy(moved).await?;
         let renoted = self.volume.renote(found, &notes, created).await;
         let report = renoted.map_err(|error| told(&error))?;
         self.continuations.note_change(&name);
@@ -533,8 +535,9 @@ fn is_current(if_range: Option<&HeaderValue>, facts: &ObjectFacts) -> bool {
     }
 }
 
-/// Returns the range of a piece. An object that is not in pieces is its own first one. Where
-/// numbers were left out, others count the pieces, so that whoever asks for all of them finds them.
+/// Returns the range of a piece. An object that is not in pieces is its own first one. Numbers up to
+/// that of the pieces count them, so that whoever asks for all of them gets each one once, also if
+/// the upload left numbers out. A greater number is that of a part of the upload.
 fn piece_range(found: &FoundObject, number: i32) -> S3Result<Range<u64>> {
     let part = names::part_number(number)?;
     let refuse = || {
@@ -548,10 +551,11 @@ fn piece_range(found: &FoundObject, number: i32) -> S3Result<Range<u64>> {
     let Some(pieces) = found.pieces() else {
         return if number == 1 { Ok(0..found.length()) } else { Err(refuse()) };
     };
-    let is_it = |piece: &Piece| piece.part() == part;
     let nth = part as usize - 1;
-    let at = pieces.iter().position(is_it).or((nth < pieces.len()).then_some(nth));
-    let at = at.ok_or_else(refuse)?;
+    let at = match nth < pieces.len() {
+        true => nth,
+        false => pieces.iter().position(|piece| piece.part() == part).ok_or_else(refuse)?,
+    };
     let start = pieces[..at].iter().map(|piece| piece.length).sum();
     Ok(start..start + pieces[at].length)
 }

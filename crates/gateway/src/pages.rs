@@ -209,17 +209,24 @@ const PAGE: &str = include_str!("page.html");
 /// The script that brings the page up to date.
 const SCRIPT: &str = include_str!("page.js");
 
-/// Returns the class and the text of what `useless` nodes mean if any `tolerance` may be lost, and
-/// `lacking` more must become usable before puts can succeed.
-fn verdict(useless: usize, tolerance: usize, lacking: usize) -> (&'static str, String) {
-    let (class, text) = match (useless, tolerance.checked_sub(useless)) {
-        (0, _) => ("good", format!("All nodes can be used; any {tolerance} may be lost.")),
-        (_, None) => (
+/// Returns the class and the text of what it means that `useless` nodes cannot be used, of which
+/// `unreadable` cannot be read either, if any `tolerance` may be lost, and `lacking` more must
+/// become usable before puts can succeed.
+fn verdict(
+    (useless, unreadable): (usize, usize),
+    tolerance: usize,
+    lacking: usize,
+) -> (&'static str, String) {
+    let (class, text) = match tolerance.saturating_sub(useless) {
+        _ if useless == 0 => {
+            ("good", format!("All nodes can be used; any {tolerance} may be lost."))
+        }
+        _ if unreadable > tolerance => (
             "bad",
-            format!("{useless} cannot be used, and only {tolerance} may be: requests fail."),
+            format!("{unreadable} cannot be read, and only {tolerance} may be: requests fail."),
         ),
-        (_, Some(0)) => ("bad", format!("{useless} cannot be used: nothing more may be lost.")),
-        (_, Some(left)) => ("warn", format!("{useless} cannot be used; {left} more may be lost.")),
+        0 => ("bad", format!("{useless} cannot be used: nothing more may be lost.")),
+        left => ("warn", format!("{useless} cannot be used; {left} more may be lost.")),
     };
     match lacking {
         0 => (class, text),
@@ -231,7 +238,8 @@ fn overview_of(status: &VolumeStatus) -> String {
     let mut domains: Vec<&str> = status.nodes.iter().map(|node| node.domain.as_str()).collect();
     domains.sort_unstable();
     domains.dedup();
-    let (kind, verdict) = verdict(status.useless(), status.tolerance, status.lacking_for_puts());
+    let nodes = (status.useless(), status.unreadable());
+    let (kind, verdict) = verdict(nodes, status.tolerance, status.lacking_for_puts());
     let mut page = format!("<p class={kind}>{verdict}</p><div class=domains>");
     for domain in domains {
         let nodes = || status.nodes.iter().filter(|node| node.domain == domain);
@@ -404,14 +412,16 @@ mod tests {
 
     #[test]
     fn the_verdict_tells_whether_requests_fail() {
-        let text = |useless, tolerance| verdict(useless, tolerance, 0).1;
+        let text = |useless, tolerance| verdict((useless, useless), tolerance, 0).1;
         assert_eq!(text(0, 2), "All nodes can be used; any 2 may be lost.");
         assert_eq!(text(1, 2), "1 cannot be used; 1 more may be lost.");
         assert_eq!(text(2, 2), "2 cannot be used: nothing more may be lost.");
-        assert_eq!(text(3, 2), "3 cannot be used, and only 2 may be: requests fail.");
+        assert_eq!(text(3, 2), "3 cannot be read, and only 2 may be: requests fail.");
+        // Full nodes can be read.
+        assert_eq!(verdict((3, 2), 2, 0).1, "3 cannot be used: nothing more may be lost.");
         let expected = "1 cannot be used; 1 more may be lost. \
                         Puts and removals fail until 1 more can be used.";
-        assert_eq!(verdict(1, 2, 1), ("bad", expected.to_owned()));
+        assert_eq!(verdict((1, 1), 2, 1), ("bad", expected.to_owned()));
     }
 
     /// The last state counts while nodes are asked, but not for ever.

@@ -20,9 +20,10 @@ use tokio::time::Instant;
 
 use crate::held::held;
 
-/// How long a gateway waits for a client to send the next bytes, or to take some, unless it is told
-/// otherwise.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a gateway waits for a client to send the next bytes or request, or to take some bytes,
+/// unless it is told otherwise. Load balancers keep connections without a request for a minute, and
+/// would send the next request on one that is being closed.
+pub const PATIENCE: Duration = Duration::from_secs(75);
 /// Largest number of bytes of a write that does not count as progress, because it may only answer a
 /// ping of HTTP/2.
 const LIKE_A_PING: usize = 64;

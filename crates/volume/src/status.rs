@@ -89,9 +89,9 @@ impl NodeStatus {
             name: member.name.clone(),
             domain: member.domain.clone(),
             is_drained: member.is_drained,
-            free_bytes: match check {
-                Ok(()) => node.storage().free_bytes().await,
-                Err(_) => None,
+            free_bytes: match is_readable {
+                true => node.storage().free_bytes().await,
+                false => None,
             },
             problem: check.err().map(|error| error.message().to_owned()),
             is_readable,

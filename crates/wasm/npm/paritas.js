@@ -62,12 +62,26 @@ function lengthOf(shard, node) {
   throw new ParitasError({ kind: "Request", message: `shard ${node} must be a Uint8Array; got ${kind}` });
 }
 
+/**
+ * Calls the module. After an exception, be it for want of memory or of the caller's stack, it cannot go on; codecs are
+ * opened again in a new one.
+ */
+function call(act, bytes) {
+  try {
+    return act() >>> 0;
+  } catch (error) {
+    instance = new WebAssembly.Instance(compiled, {}).exports;
+    if (!(error instanceof WebAssembly.RuntimeError)) throw error;
+    throw new ParitasError({ kind: "Memory", message: `there is no memory to answer ${bytes} bytes` });
+  }
+}
+
 /** Asks the module, and returns its answer: a JSON object, with the shards that it has made. */
 function ask(request, shards = []) {
   const lengths = shards.map(lengthOf);
   const text = new TextEncoder().encode(JSON.stringify({ ...request, shards: lengths }));
   const bytes = lengths.reduce((sum, length) => sum + (length ?? 0), 4 + text.length);
-  const room = bytes > LARGEST ? 0 : instance.paritas_room(bytes) >>> 0;
+  const room = bytes > LARGEST ? 0 : call(() => instance.paritas_room(bytes), bytes);
   if (room === 0) throw new ParitasError({ kind: "Memory", message: `there is no memory for ${bytes} bytes` });
   const message = new Uint8Array(instance.memory.buffer, room, bytes);
   new DataView(instance.memory.buffer).setUint32(room, text.length, true);
@@ -78,16 +92,7 @@ function ask(request, shards = []) {
     message.set(shard, place);
     place += shard.length;
   }
-  let length;
-  try {
-    length = instance.paritas_answer() >>> 0;
-  } catch (error) {
-    if (!(error instanceof WebAssembly.RuntimeError)) throw error;
-    // Memory ran out within the module, which cannot go on. Codecs are opened again in a new one.
-    instance = new WebAssembly.Instance(compiled, {}).exports;
-    throw new ParitasError({ kind: "Memory", message: `there is no memory to answer ${bytes} bytes` });
-  }
-  return read(length);
+  return read(call(() => instance.paritas_answer(), bytes));
 }
 
 function read(bytes) {

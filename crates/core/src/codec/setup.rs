@@ -1,7 +1,6 @@
 //! Everything that answers depend on: a code, its options, the layout of buffers and the kernel in
 //! use.
 
-use std::sync::OnceLock;
 use std::sync::atomic::AtomicUsize;
 
 use crate::codec::options::CodecOptions;
@@ -9,6 +8,7 @@ use crate::codec::question::Question;
 use crate::codec::shards::StageNodes;
 use crate::define::cells::{CellId, CellSet};
 use crate::define::code::Code;
+use crate::define::made::Made;
 use crate::error::{Error, Result};
 use crate::plan::blocks::BlockProgram;
 use crate::plan::direct::DirectSolver;
@@ -37,7 +37,7 @@ pub(super) struct Setup {
     pub(super) serving: Serving,
     /// Solver for questions without a plan, made when it is first needed; `None` if the code needs
     /// plans.
-    solver: OnceLock<Option<DirectSolver>>,
+    solver: Made<Option<DirectSolver>>,
     /// Number of plans that have replaced direct answers and are still there.
     pub(super) later_plans: AtomicUsize,
 }
@@ -91,7 +91,7 @@ impl Setup {
             options,
             layout,
             serving,
-            solver: OnceLock::new(),
+            solver: Made::new(),
             later_plans: AtomicUsize::new(0),
         })
     }
@@ -128,7 +128,7 @@ impl Setup {
         if code.expect_cells([have, want]).is_err() {
             return Ok(None);
         }
-        let solver = self.solver.get_or_init(|| DirectSolver::new(code, layout));
+        let solver = self.solver.get(|| DirectSolver::new(code, layout));
         let Some(solver) = solver else { return Ok(None) };
         let Some(sums) = solver.solve(code, layout, have, want) else { return Ok(None) };
         let (operands, planned) = (sums.terms.operands(), sums.planned);

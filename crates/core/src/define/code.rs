@@ -16,10 +16,9 @@
 //! The definition itself is kept as a hint that lets the planner find the published, cheaper
 //! schedules.
 
-use std::sync::OnceLock;
-
 use crate::define::cells::{Cell, CellId, CellSet, NodeId, Place, Role, StageEnd};
 use crate::define::lt::Graph;
+use crate::define::made::Made;
 use crate::define::pin::Pin;
 use crate::define::spec::Spec;
 use crate::define::symbols::SymbolMatrix;
@@ -37,7 +36,7 @@ pub struct Code {
     pub(super) nodes: Vec<Vec<CellId>>,
     /// The generator. In the word layout it follows from the coefficients, and is made when it is
     /// first asked for: it has w² bits for each coefficient.
-    pub(super) generator: OnceLock<Generator>,
+    pub(super) generator: Made<Generator>,
     /// The coefficients over GF(2^w), in the word layout only.
     pub(super) symbols: Option<SymbolMatrix>,
     /// The graph of an LT code.
@@ -156,7 +155,7 @@ impl Code {
 
     fn generator(&self) -> &Generator {
         let of_words = || self.symbols.as_ref().map(Generator::of_words).unwrap_or_default();
-        self.generator.get_or_init(of_words)
+        self.generator.get(of_words)
     }
 
     /// Coefficients over GF(2^w) of a code in the word layout, whose cells are the bits of symbols

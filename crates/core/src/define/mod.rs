@@ -16,6 +16,7 @@ pub mod field;
 pub(crate) mod logarithms;
 pub(crate) mod long;
 pub mod lt;
+pub(crate) mod made;
 pub mod matrix;
 pub(crate) mod ones;
 pub mod pin;

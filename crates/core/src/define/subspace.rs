@@ -14,9 +14,8 @@
 //! l_i for which bit i of n is set, so it has degree n. In bytes that are written over Cantor's
 //! basis, l_i(x) is x shifted right by i bits.
 
-use std::sync::LazyLock;
-
 use crate::define::field::Field;
+use crate::define::made::Made;
 
 /// Number of level polynomials.
 pub(crate) const LEVELS: usize = 8;
@@ -33,10 +32,13 @@ pub(crate) struct Subspaces {
 impl Subspaces {
     /// Returns the level polynomials of a field; `None` if the field has no tables.
     pub(crate) fn of(field: Field) -> Option<&'static Self> {
-        static USUAL: LazyLock<Subspaces> = LazyLock::new(|| Subspaces::new(Field::bytes()));
-        static CANTOR: LazyLock<Subspaces> = LazyLock::new(|| Subspaces::new(Field::cantor()));
+        static USUAL: Made<Subspaces> = Made::new();
+        static CANTOR: Made<Subspaces> = Made::new();
         field.logarithms()?;
-        Some(if field.has_powers() { &USUAL } else { &CANTOR })
+        Some(match field.has_powers() {
+            true => USUAL.get(|| Self::new(Field::bytes())),
+            false => CANTOR.get(|| Self::new(Field::cantor())),
+        })
     }
 
     fn new(field: Field) -> Self {

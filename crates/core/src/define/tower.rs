@@ -19,9 +19,8 @@
 //! root of the polynomial. So Leopard's basis is one of the tower, too. Only its symbols are
 //! different: bit i of a symbol is the coefficient of vᵢ.
 
-use std::sync::LazyLock;
-
 use crate::define::field::Field;
+use crate::define::made::Made;
 
 /// Number of elements of the field.
 pub(crate) const ELEMENTS: usize = 1 << 16;
@@ -147,12 +146,12 @@ pub(crate) fn base() -> Field {
 
 /// Returns the logarithm of an element to the base of the generator; 0 has none.
 pub(crate) fn logarithm(element: Element) -> Option<u32> {
-    (element != Element::ZERO).then(|| u32::from(LOGARITHMS.of[usize::from(element.0)]))
+    (element != Element::ZERO).then(|| u32::from(tables().of[usize::from(element.0)]))
 }
 
 /// Returns the element with a logarithm, which may be any number.
 pub(crate) fn power(logarithm: u32) -> Element {
-    LOGARITHMS.powers[(logarithm % ORDER) as usize]
+    tables().powers[(logarithm % ORDER) as usize]
 }
 
 /// All powers of the generator, and the logarithms of all elements.
@@ -161,16 +160,23 @@ struct TowerTables {
     of: Vec<u16>,
 }
 
-static LOGARITHMS: LazyLock<TowerTables> = LazyLock::new(|| {
-    let next = |&last: &Element| Some(last.product(GENERATOR));
-    let powers: Vec<Element> =
-        std::iter::successors(Some(Element::ONE), next).take(ORDER as usize).collect();
-    let mut of = vec![0; ELEMENTS];
-    for (logarithm, element) in powers.iter().enumerate() {
-        of[usize::from(element.0)] = logarithm as u16;
+fn tables() -> &'static TowerTables {
+    static TABLES: Made<TowerTables> = Made::new();
+    TABLES.get(TowerTables::new)
+}
+
+impl TowerTables {
+    fn new() -> Self {
+        let next = |&last: &Element| Some(last.product(GENERATOR));
+        let powers: Vec<Element> =
+            std::iter::successors(Some(Element::ONE), next).take(ORDER as usize).collect();
+        let mut of = vec![0; ELEMENTS];
+        for (logarithm, element) in powers.iter().enumerate() {
+            of[usize::from(element.0)] = logarithm as u16;
+        }
+        Self { powers, of }
     }
-    TowerTables { powers, of }
-});
+}
 
 #[cfg(test)]
 mod tests {
@@ -216,7 +222,7 @@ mod tests {
 
     #[test]
     fn the_powers_are_all_elements() {
-        let mut all: Vec<u16> = LOGARITHMS.powers.iter().map(|element| element.0).collect();
+        let mut all: Vec<u16> = tables().powers.iter().map(|element| element.0).collect();
         all.sort_unstable();
         assert!(all.iter().copied().eq(1..=u16::MAX));
         assert_eq!(power(ORDER), Element::ONE);

@@ -10,8 +10,9 @@
 //! `paritas schedule` asks the same questions as a codec.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
+use crate::define::made::Made;
 use crate::error::{Error, Result};
 use crate::limits::{CACHE_WAYS, COMPILED_STEPS, PAGE, PREFETCH_DISTANCE, PREFETCHED_STREAMS};
 use crate::plan::arrange::{self, Arranged};
@@ -85,9 +86,9 @@ pub(crate) struct Variants {
     /// Whether enough streams are read for prefetching to pay.
     is_wide: bool,
     /// Instructions, indexed by [`place`] of the variant.
-    planned: [OnceLock<Result<PlannedVariant>>; 4],
+    planned: [Made<Result<PlannedVariant>>; 4],
     /// Whether copying inputs may pay ([`Variants::reads_again`]).
-    reads_again: OnceLock<bool>,
+    reads_again: Made<bool>,
 }
 
 /// The instructions of a variant.
@@ -113,8 +114,8 @@ impl Variants {
             sets: sets_by_buffer(program, &touched),
             is_wide: sources.difference(&targets).count() >= PREFETCHED_STREAMS,
             outputs: targets.into_iter().collect(),
-            planned: [const { OnceLock::new() }; 4],
-            reads_again: OnceLock::new(),
+            planned: [const { Made::new() }; 4],
+            reads_again: Made::new(),
             program: Arc::clone(program),
             target,
         })
@@ -156,7 +157,7 @@ impl Variants {
             prove::allocation(self.program.schedule(), &shared, allocation)?;
             Ok(planned)
         };
-        self.planned[place(variant)].get_or_init(plan).as_ref().map_err(Error::clone)
+        self.planned[place(variant)].get(plan).as_ref().map_err(Error::clone)
     }
 
     fn plan(&self, variant: RunVariant, shared: &[(usize, usize)]) -> Result<PlannedVariant> {
@@ -174,7 +175,7 @@ impl Variants {
     /// Whether copying the inputs may pay: the plain variant reads more than half of them a second
     /// time. If it cannot be planned, neither can the others.
     fn reads_again(&self) -> bool {
-        *self.reads_again.get_or_init(|| {
+        *self.reads_again.get(|| {
             self.planned(RunVariant::PLAIN).is_ok_and(|planned| {
                 let allocation = &planned.arranged.allocation;
                 let inputs = self.program.schedule().inputs() * allocation.group;

@@ -29,7 +29,7 @@ impl Words {
     /// Splits the outputs into shares for threads.
     pub fn shares(&self, shares: usize) -> Vec<Self> {
         let size = self.outputs.len().div_ceil(shares.max(1)).max(1);
-        self.chunks(size, self.inputs.len())
+        self.chunks(size, self.inputs.len().max(1))
     }
 
     /// Splits the work into parts whose sums stay in registers and whose code stays in the
@@ -44,7 +44,7 @@ impl Words {
         let parts = self.outputs.len().div_ceil(size) * self.inputs.len().div_ceil(inputs);
         match parts * self.buffers.len() <= MOST_POINTERS {
             true => self.chunks(size, inputs),
-            false => self.chunks(self.outputs.len(), self.inputs.len()),
+            false => self.chunks(self.outputs.len().max(1), self.inputs.len().max(1)),
         }
     }
 

@@ -1,25 +1,28 @@
 //! Values that are made once, without making any thread wait.
 
 use std::hint::black_box;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread;
+
+use crate::run::threads::forks;
 
 /// Bytes that must be free before a thread is started: its stack, and the memory that it needs at
 /// once. If a new thread fails to get that memory, the whole process ends.
 const THREAD_ROOM: usize = 8 << 20;
 
-/// A value that the first caller makes. Until it is made, other callers go on without it. So a
-/// thread never waits for another thread, and a forked process never waits for a thread that only
-/// its parent has.
+/// A value that the first caller in a process makes. Until it is made, other callers go on without
+/// it. So a thread never waits for another thread, and a forked process never waits for a thread
+/// that only its parent has: it makes the value anew.
 pub(crate) struct Claimed<T> {
-    claimed: AtomicBool,
+    /// The process whose thread makes the value, by one more than the number of [`forks::count`].
+    by: AtomicUsize,
     made: OnceLock<T>,
 }
 
 impl<T> Default for Claimed<T> {
     fn default() -> Self {
-        Self { claimed: AtomicBool::new(false), made: OnceLock::new() }
+        Self { by: AtomicUsize::new(0), made: OnceLock::new() }
     }
 }
 
@@ -31,10 +34,22 @@ impl<T> Claimed<T> {
 
     /// Returns the value. The first call makes it; `None` while another call is making it.
     pub(crate) fn get_or_make(&self, make: impl FnOnce() -> T) -> Option<&T> {
-        if self.get().is_none() && !self.claimed.swap(true, Ordering::Relaxed) {
-            return Some(self.made.get_or_init(make));
+        if self.get().is_none() && self.claim() {
+            return Some(self.keep(make));
         }
         self.get()
+    }
+
+    /// Whether this call is the first one in its process.
+    fn claim(&self) -> bool {
+        let process = forks::count().wrapping_add(1);
+        self.by.swap(process, Ordering::Relaxed) != process
+    }
+
+    /// Makes the value before it is kept, so that nobody waits meanwhile.
+    fn keep(&self, make: impl FnOnce() -> T) -> &T {
+        let made = make();
+        self.made.get_or_init(|| made)
     }
 }
 
@@ -42,7 +57,7 @@ impl<T: Send + Sync + 'static> Claimed<T> {
     /// Lets a new thread make the value, unless it has been claimed. If a thread cannot be started,
     /// this call makes the value; if memory is short, the value is never made.
     pub(crate) fn make_aside(self: &Arc<Self>, make: impl FnOnce() -> T + Clone + Send + 'static) {
-        if self.claimed.swap(true, Ordering::Relaxed) {
+        if self.get().is_some() || !self.claim() {
             return;
         }
         let mut room = Vec::<u8>::new();
@@ -51,11 +66,9 @@ impl<T: Send + Sync + 'static> Claimed<T> {
         }
         drop(black_box(room));
         let (value, aside) = (Arc::clone(self), make.clone());
-        let work = move || {
-            value.made.get_or_init(aside);
-        };
+        let work = move || _ = value.keep(aside);
         if thread::Builder::new().name("paritas-plan".to_owned()).spawn(work).is_err() {
-            self.made.get_or_init(make);
+            self.keep(make);
         }
     }
 }

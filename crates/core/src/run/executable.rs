@@ -246,9 +246,10 @@ impl Executable {
         })?;
         if self.word > 1 && !row.is_multiple_of(self.word) {
             let word = self.word;
-            return Err(Error::length(format!(
+            let message = format!(
                 "a shard's length must be a multiple of {word} bytes, its words; got {row}"
-            )));
+            );
+            return Err(Error::length(message).given_instead(row));
         }
         Ok(CheckedCall {
             stripes: row / self.packet,

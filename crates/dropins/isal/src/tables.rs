@@ -154,10 +154,15 @@ unsafe fn run(
     unsafe { look_up(bytes, adds, content, sources, targets) };
 }
 
-/// Returns the program that adds `coefficient` times one region to another.
+/// Returns the program that adds `coefficient` times one region to another. It is made before it is
+/// kept, so that no call waits for another one.
 fn term(coefficient: u32) -> Option<&'static Prepared> {
-    let make = || multiples(Field::new(8).ok()?, &[coefficient]).ok();
-    TERMS[coefficient as usize].get_or_init(make).as_ref()
+    let term = &TERMS[coefficient as usize];
+    if let Some(made) = term.get() {
+        return made.as_ref();
+    }
+    let made = Field::new(8).ok().and_then(|field| multiples(field, &[coefficient]).ok());
+    term.get_or_init(|| made).as_ref()
 }
 
 /// Computes the sums term by term. Returns false, without writing anything, if `ec_init_tables`

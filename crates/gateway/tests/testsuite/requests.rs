@@ -786,3 +786,22 @@ async fn a_bucket_is_removed_when_it_has_no_objects() {
     assert!(ask(&open, "DELETE /photos", &[], "").await.starts_with("HTTP/1.1 204"));
     assert_eq!(code_of(&ask(&open, "DELETE /photos", &[], "").await), "NoSuchBucket");
 }
+
+/// What is not known may change what is meant, so nothing is written. A body without a length could be
+/// none.
+#[tokio::test(flavor = "multi_thread")]
+async fn writes_that_ask_for_more_write_nothing() {
+    let open = open_to_all().await;
+    ask(&open, "PUT /photos/a", &[], "first").await;
+    for line in [
+        "PUT /photos/a?annotation&annotationName=n",
+        "DELETE /photos/a?annotation&annotationName=n",
+        "PUT /photos/a?append&position=5",
+        "DELETE /photos?abac",
+    ] {
+        assert_eq!(code_of(&ask(&open, line, &[], "note").await), "NotImplemented", "{line}");
+    }
+    let request = "PUT /photos/a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    assert_eq!(code_of(&open.bare(request).await), "MissingContentLength");
+    assert_eq!(get(&open, "a").await, "first");
+}

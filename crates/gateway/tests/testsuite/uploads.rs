@@ -69,6 +69,23 @@ async fn uploads_have_the_checksum_that_is_stated() {
     }
 }
 
+/// Whoever asks for as many parts as there are gets each one once, also if numbers were left out.
+#[tokio::test(flavor = "multi_thread")]
+async fn parts_are_counted() {
+    let open = open_to_all().await;
+    let id = begin(&open, "a").await;
+    let second = put_part(&open, "a", 2, &id, &"x".repeat(5 << 20)).await;
+    let third = put_part(&open, "a", 3, &id, "end").await;
+    let document = document_of(&[(2, second), (3, third)]);
+    let answer = ask(&open, &format!("POST /photos/a?uploadId={id}"), &[], &document).await;
+    assert!(answer.contains("<ETag>"), "{answer}");
+    for (number, range) in [(1, "bytes 0-5242879/"), (2, "bytes 5242880-"), (3, "bytes 5242880-")] {
+        let answer = ask(&open, &format!("HEAD /photos/a?partNumber={number}"), &[], "").await;
+        assert!(answer.contains(range), "{number}: {answer}");
+        assert!(answer.contains("x-amz-mp-parts-count: 2\r\n"), "{answer}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_empty_last_part_is_empty() {
     let open = open_to_all().await;

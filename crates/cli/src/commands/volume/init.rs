@@ -136,9 +136,12 @@ fn unmarked(args: &Init, failure: Failure) -> Failure {
     let path = shown(&args.volume);
     let next = match args.code {
         Some(_) => format!(
-            "{path} is written: once this is mended, `paritas volume init {path}` prepares its nodes"
+            "{path} is written: once this is mended, {} prepares its nodes",
+            report::command("init", &args.volume, "")
         ),
-        None => format!("`paritas volume status {path}` says what each node needs"),
+        None => {
+            format!("{} says what each node needs", report::command("status", &args.volume, ""))
+        }
     };
     let message = format!("{}; {next}", failure.message);
     Failure { message, ..failure }

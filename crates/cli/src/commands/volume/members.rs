@@ -92,14 +92,15 @@ fn report_added(
     let (nodes_added, tolerance) = (added().map(entry).collect(), volume.tolerance());
     output.result(VolumeAddLine { nodes: nodes_added, tolerance, warnings }, || {
         let names: Vec<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
-        let path = shown(path);
         format!(
-            "{} added: {path} has {}, {}\n  give every client this file (`serve` and `keep` notice \
-             it); then `paritas volume repair {path}` moves shards and manifests of older objects to \
-             where they belong now, where clients with the old file do not look for them",
+            "{} added: {} has {}, {}\n  give every client this file (`serve` and `keep` notice \
+             it); then {} moves shards and manifests of older objects to where they belong now, \
+             where clients with the old file do not look for them",
             names.join(", "),
+            shown(path),
             counted(volume.node_count(), "node"),
-            report::tolerance_text(volume)
+            report::tolerance_text(volume),
+            report::command("repair", path, "")
         )
     });
 }
@@ -165,6 +166,7 @@ impl Drained {
 
     fn text(&self, args: &Drain, is_removed: bool) -> String {
         let (node, path) = (shown(&args.node), shown(&args.volume));
+        let drain = |more: &str| report::command("drain", &args.volume, &format!(" {node}{more}"));
         let moved = match (self.moved(), self.left) {
             (Some(moved), Some(left)) => {
                 format!("{} moved, {left} left", counted(moved, "shard"))
@@ -178,17 +180,19 @@ impl Drained {
             ),
             (true, _) => format!(
                 "nothing needs it any more: once every client has {path} (`serve` and `keep` notice \
-                 it), `paritas volume drain {path} {node} --remove` removes it"
+                 it), {} removes it",
+                drain(" --remove")
             ),
             (false, true) => format!(
                 "what is left belongs to objects that are being written, or whose put was \
-                 interrupted on another machine and which are removed after a day: run `paritas \
-                 volume drain {path} {node}` again when the put is done, or after that day"
+                 interrupted on another machine and which are removed after a day: run {} again \
+                 when the put is done, or after that day",
+                drain("")
             ),
             (false, false) => format!(
                 "not all objects are in order on the other nodes: do what is said of them above; if \
-                 {node} cannot be written, unmount it or stop its server; then run `paritas volume \
-                 drain {path} {node}` again"
+                 {node} cannot be written, unmount it or stop its server; then run {} again",
+                drain("")
             ),
         };
         format!("{node}: {moved}\n  {next}")

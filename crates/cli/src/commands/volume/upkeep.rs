@@ -365,7 +365,7 @@ async fn scrub(volume: &mut Volume, tally: &mut ObjectTally<'_>) -> Result<(), F
 /// volume is opened again.
 pub async fn keep(args: &Keep, output: &Output) -> Outcome {
     let mut volume = super::open_background(&args.volume, args.background)?;
-    let told = |doing: &str, error: &Error| output.warn(&format!("{doing}: {error}"));
+    let told = |doing: &str, error: &Error| output.warn_again(&format!("{doing}: {error}"));
     loop {
         let opened = {
             let keep = pin!(paritas_volume::keep(&volume, Upkeep::default(), &told));
@@ -374,7 +374,8 @@ pub async fn keep(args: &Keep, output: &Output) -> Outcome {
                 Either::Right((opened, _)) => opened,
             }
         };
-        output.warn(&format!("{} lists other nodes: they are used now", shown(&args.volume)));
+        let path = shown(&args.volume);
+        output.warn_again(&format!("{path} lists other nodes: they are used now"));
         volume = opened;
     }
 }

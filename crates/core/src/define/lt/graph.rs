@@ -20,6 +20,10 @@ pub const MAX_BLOCKS: usize = 1 << 20;
 /// Number of graphs drawn in search of a decodable one.
 pub const MAX_ATTEMPTS: u32 = 64;
 
+/// Number of neighbours in all graphs that are drawn in search of a decodable one, after which no
+/// further graph is drawn. So the search ends after seconds, however large the graphs are.
+const MAX_DRAWN: usize = 1 << 26;
+
 /// Largest total number of neighbours of all blocks.
 const MAX_EDGES: usize = 1 << 28;
 
@@ -53,19 +57,22 @@ impl Graph {
     /// # Errors
     /// If the number of blocks is 0, above 2^20 or below the number of originals; if the blocks
     /// have too many neighbours together; if the coverage threshold exceeds the number of drawn
-    /// blocks; or if the graph must be decodable and none of 64 attempts is.
+    /// blocks; or if the graph must be decodable and none of 64 attempts is (of fewer, if the graphs
+    /// are very large).
     pub fn new(parameters: &Parameters) -> Result<Self> {
         if !parameters.variant.decodable {
             return Self::attempted(parameters, 0);
         }
-        for attempt in 0..MAX_ATTEMPTS {
-            let graph = Self::attempted(parameters, attempt)?;
+        let (mut attempts, mut drawn) = (0, 0);
+        while attempts < MAX_ATTEMPTS && drawn < MAX_DRAWN {
+            let graph = Self::attempted(parameters, attempts)?;
             if graph.is_peelable()? {
                 return Ok(graph);
             }
+            (attempts, drawn) = (attempts + 1, drawn + graph.neighbours.len());
         }
         Err(Error::parameters(format!(
-            "none of {MAX_ATTEMPTS} graphs of {} blocks over {} data blocks can be peeled; more blocks \
+            "none of {attempts} graphs of {} blocks over {} data blocks can be peeled; more blocks \
              or originals among them make it likelier",
             parameters.blocks,
             parameters.soliton.data()

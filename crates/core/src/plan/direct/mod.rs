@@ -19,10 +19,9 @@ mod packets;
 pub(crate) mod sums;
 mod words;
 
-use std::sync::OnceLock;
-
 use crate::define::cells::CellSet;
 use crate::define::code::Code;
+use crate::define::made::Made;
 use crate::define::points::CodePoints;
 use crate::plan::chance::Chance;
 use crate::plan::direct::packets::GeneratorBits;
@@ -38,14 +37,14 @@ const SEED: u64 = 0x70_6477;
 pub(crate) struct DirectSolver {
     form: Form,
     /// For each buffer a strip with packets of a cache line, made when it is first needed.
-    sample: OnceLock<Vec<Vec<u8>>>,
+    sample: Made<Vec<Vec<u8>>>,
 }
 
 #[derive(Debug)]
 enum Form {
     Packets(GeneratorBits),
     /// The points of the nodes, if the code has points; found when they are first needed.
-    Words(OnceLock<Option<CodePoints>>),
+    Words(Made<Option<CodePoints>>),
 }
 
 impl DirectSolver {
@@ -54,10 +53,10 @@ impl DirectSolver {
     /// large.
     pub(crate) fn new(code: &Code, layout: &Layout) -> Option<Self> {
         let form = match code.symbols() {
-            Some(_) => words::are_bytes(code).then(|| Form::Words(OnceLock::new()))?,
+            Some(_) => words::are_bytes(code).then(|| Form::Words(Made::new()))?,
             None => Form::Packets(GeneratorBits::new(code, layout)?),
         };
-        Some(Self { form, sample: OnceLock::new() })
+        Some(Self { form, sample: Made::new() })
     }
 
     /// Returns how the cells of `want` are computed from those of `have`; `None` if the question
@@ -78,7 +77,7 @@ impl DirectSolver {
 
     /// Returns the sample: for each buffer a strip with packets of a cache line.
     pub(crate) fn sample(&self, code: &Code, layout: &Layout) -> &[Vec<u8>] {
-        self.sample.get_or_init(|| {
+        self.sample.get(|| {
             let mut chance = Chance::new(SEED);
             match &self.form {
                 Form::Packets(generator) => generator.sample(code, layout, || {

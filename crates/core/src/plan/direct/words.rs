@@ -1,10 +1,9 @@
 //! Direct answers in the word layout, over bytes.
 
-use std::sync::OnceLock;
-
 use crate::define::cells::{CellSet, NodeId};
 use crate::define::code::Code;
 use crate::define::field::Multiples;
+use crate::define::made::Made;
 use crate::define::points::CodePoints;
 use crate::define::symbols::SymbolMatrix;
 use crate::limits::TRANSFORM_WEIGHT;
@@ -31,7 +30,7 @@ pub(super) fn are_bytes(code: &Code) -> bool {
 /// As [`DirectSolver::solve`](super::DirectSolver::solve).
 pub(super) fn answer(
     code: &Code,
-    points: &OnceLock<Option<CodePoints>>,
+    points: &Made<Option<CodePoints>>,
     have: &CellSet,
     want: &CellSet,
 ) -> Option<Sums> {
@@ -50,7 +49,7 @@ pub(super) fn answer(
     }
     let (from, factors) = if encodes {
         defined(symbols, from, &to)?
-    } else if let Some(points) = points.get_or_init(|| CodePoints::of(symbols)) {
+    } else if let Some(points) = points.get(|| CodePoints::of(symbols)) {
         from.truncate(data);
         let factors = (from.len() == data).then(|| points.factors(&from, &to))?;
         (from, factors)

@@ -36,7 +36,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 #[cfg(feature = "research")]
 use crate::error::Error;
 use crate::error::Result;
-use crate::limits::{PERIOD, TRIED_BYTES};
+use crate::limits::{MOST_TRIED, PERIOD, TRIED_BYTES};
 use crate::plan::interpret::interpret;
 use crate::plan::machine::LINE;
 use crate::plan::program::Program;
@@ -275,10 +275,14 @@ impl Function {
 
     /// Runs a few bodies on bytes of a prime period and compares the result with the interpreter's.
     /// Of long packets, in which one body follows another, the beginning and the end are compared.
-    /// Returns `None` if there is no memory for these bytes.
+    /// Returns `None` if there is no memory for these bytes, or if they are too many.
     fn is_right(&self, program: &Program, shape: BodyShape) -> Option<bool> {
         // At least two bodies.
         let stripes = 2 * shape.together(program.packet());
+        let rows: usize = program.rows().iter().sum();
+        if rows.saturating_mul(program.packet()).saturating_mul(stripes) > MOST_TRIED {
+            return None;
+        }
         let before = |buffer: usize, at: usize| (at % PERIOD * 7 + buffer * 31 + 1) as u8;
         let lines = |buffer: usize| -> Option<Vec<CacheLine>> {
             let is_used = program.access(buffer) != (false, false);

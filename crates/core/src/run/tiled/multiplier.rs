@@ -1,8 +1,7 @@
 //! Multiplying bytes by elements of GF(2^8), in the way that the instruction set offers.
 
-use std::sync::LazyLock;
-
 use crate::define::field::Field;
+use crate::define::made::Made;
 use crate::define::tower::CantorBasis;
 use crate::plan::lower::ByteMap;
 use crate::run::tiled::vector::Vector;
@@ -54,26 +53,24 @@ pub(super) struct Bits;
 
 /// The factors of all bytes, for both ways in which a byte stands for an element.
 struct AllFactors<T> {
-    usual: LazyLock<[T; 256]>,
-    cantor: LazyLock<[T; 256]>,
+    usual: Made<[T; 256]>,
+    cantor: Made<[T; 256]>,
 }
 
 impl<T> AllFactors<T> {
-    /// Returns the factors of a field, which is one of the two.
-    #[inline(always)]
-    fn of(&'static self, field: Field) -> &'static [T; 256] {
-        if field.has_powers() { &self.usual } else { &self.cantor }
+    const fn new() -> Self {
+        Self { usual: Made::new(), cantor: Made::new() }
     }
-}
 
-/// Defines the factors of all bytes, in the form that a given function gives to a map of bytes.
-macro_rules! all_factors {
-    ($form:expr) => {
-        AllFactors {
-            usual: LazyLock::new(|| of_all_bytes(Field::bytes(), $form)),
-            cantor: LazyLock::new(|| of_all_bytes(Field::cantor(), $form)),
+    /// Returns the factors of a field, which is one of the two, in the form that `form` gives to a
+    /// map of bytes.
+    #[inline(always)]
+    fn of(&'static self, field: Field, form: impl Fn(ByteMap) -> T) -> &'static [T; 256] {
+        match field.has_powers() {
+            true => self.usual.get(|| of_all_bytes(Field::bytes(), form)),
+            false => self.cantor.get(|| of_all_bytes(Field::cantor(), form)),
         }
-    };
+    }
 }
 
 fn of_all_bytes<T>(field: Field, form: impl Fn(ByteMap) -> T) -> [T; 256] {
@@ -98,13 +95,13 @@ fn leopard_maps<T>(form: impl Fn(ByteMap) -> T) -> LeopardMaps<T> {
 #[cfg(target_arch = "x86_64")]
 impl Matrices {
     pub(super) fn all(field: Field) -> &'static [u64; 256] {
-        static ALL: AllFactors<u64> = all_factors!(Matrices::form);
-        ALL.of(field)
+        static ALL: AllFactors<u64> = AllFactors::new();
+        ALL.of(field, Self::form)
     }
 
     pub(super) fn all_of_leopard() -> &'static LeopardMaps<u64> {
-        static ALL: LazyLock<LeopardMaps<u64>> = LazyLock::new(|| leopard_maps(Matrices::form));
-        &ALL
+        static ALL: Made<LeopardMaps<u64>> = Made::new();
+        ALL.get(|| leopard_maps(Self::form))
     }
 
     fn form(map: ByteMap) -> u64 {
@@ -119,14 +116,13 @@ pub(super) struct Tables(pub(super) [[u8; 16]; 2]);
 
 impl Shuffles {
     pub(super) fn all(field: Field) -> &'static [Tables; 256] {
-        static ALL: AllFactors<Tables> = all_factors!(|map| Tables(map.tables()));
-        ALL.of(field)
+        static ALL: AllFactors<Tables> = AllFactors::new();
+        ALL.of(field, |map| Tables(map.tables()))
     }
 
     pub(super) fn all_of_leopard() -> &'static LeopardMaps<Tables> {
-        static ALL: LazyLock<LeopardMaps<Tables>> =
-            LazyLock::new(|| leopard_maps(|map| Tables(map.tables())));
-        &ALL
+        static ALL: Made<LeopardMaps<Tables>> = Made::new();
+        ALL.get(|| leopard_maps(|map| Tables(map.tables())))
     }
 }
 
@@ -144,13 +140,13 @@ unsafe impl Multiplier<u64> for Bits {
     type Factor = [u64; 8];
 
     fn factors(field: Field) -> &'static [[u64; 8]; 256] {
-        static ALL: AllFactors<[u64; 8]> = all_factors!(images);
-        ALL.of(field)
+        static ALL: AllFactors<[u64; 8]> = AllFactors::new();
+        ALL.of(field, images)
     }
 
     fn leopard() -> &'static LeopardMaps<[u64; 8]> {
-        static ALL: LazyLock<LeopardMaps<[u64; 8]>> = LazyLock::new(|| leopard_maps(images));
-        &ALL
+        static ALL: Made<LeopardMaps<[u64; 8]>> = Made::new();
+        ALL.get(|| leopard_maps(images))
     }
 
     #[inline(always)]

@@ -27,9 +27,9 @@ mod values;
 
 use std::marker::PhantomData;
 use std::ops::Range;
-use std::sync::LazyLock;
 
 use crate::define::field::Field;
+use crate::define::made::Made;
 use crate::define::subspace::Subspaces;
 use crate::define::tower::{CantorBasis, ELEMENTS, Element, base};
 use crate::limits::CACHE_WAYS;
@@ -42,14 +42,15 @@ use crate::run::buffers::{Memory, Scratch};
 use crate::run::tiled::multiplier::{KernelWork, Multiplier};
 use crate::run::tiled::vector::Vector;
 
-/// For every point, the three bytes by which it multiplies ([`Element::factors`]).
-type PointFactors = LazyLock<Vec<[u8; 3]>>;
-
-static OWN_POINTS: PointFactors = LazyLock::new(|| points(CantorBasis::Own));
-static LEOPARD_POINTS: PointFactors = LazyLock::new(|| points(CantorBasis::Leopard));
-
-fn points(basis: CantorBasis) -> Vec<[u8; 3]> {
-    (0..ELEMENTS).map(|number| basis.point(number).factors()).collect()
+/// Returns, for every point, the three bytes by which it multiplies ([`Element::factors`]).
+fn points(basis: CantorBasis) -> &'static [[u8; 3]] {
+    static OWN: Made<Vec<[u8; 3]>> = Made::new();
+    static LEOPARD: Made<Vec<[u8; 3]>> = Made::new();
+    let of_basis = match basis {
+        CantorBasis::Own => &OWN,
+        CantorBasis::Leopard => &LEOPARD,
+    };
+    of_basis.get(|| (0..ELEMENTS).map(|number| basis.point(number).factors()).collect())
 }
 
 /// An element of the tower in the form that the machine takes.
@@ -111,8 +112,7 @@ impl FieldFactors {
     /// `None` if the field has no tables.
     fn of(field: TransformField) -> Option<(Self, Field)> {
         Some(match field {
-            TransformField::Tower(CantorBasis::Own) => (Self::Tower(&OWN_POINTS), base()),
-            TransformField::Tower(CantorBasis::Leopard) => (Self::Tower(&LEOPARD_POINTS), base()),
+            TransformField::Tower(basis) => (Self::Tower(points(basis)), base()),
             TransformField::Bytes(field) => (Self::Bytes(Subspaces::of(field)?), field),
         })
     }
