@@ -100,8 +100,8 @@ impl Output {
         }
     }
 
-    /// Notes what to do next. People are told of it at the end of the run, after the failure if there
-    /// is one.
+    /// Notes what to do next. People are told of it at the end of the run, after the failure if
+    /// there is one.
     #[cfg(feature = "volume")]
     pub fn next(&self, step: &str) {
         let mut steps = self.next_steps.lock().unwrap_or_else(PoisonError::into_inner);

@@ -236,27 +236,44 @@ pub fn expect_length(
     }
 }
 
+/// Refuses queries that name what is not offered, and where something is written all that are not
+/// known.
+fn expect_known_queries(
+    method: &Method,
+    subject: RequestSubject,
+    query: &[(String, String)],
+) -> S3Result<()> {
+    let refused =
+        |name: &str| s3_error!(NotImplemented, "{method} with ?{name} is not offered here");
+    let is_read = [Method::GET, Method::HEAD].contains(method);
+    for (name, _) in query {
+        let known = SUBRESOURCES.iter().find(|(known, _)| known == name);
+        let is_offered = match known {
+            Some((_, [for_buckets, for_objects])) => {
+                let is_of_object = subject == RequestSubject::Object;
+                let methods = if is_of_object { for_objects } else { for_buckets };
+                methods.contains(&method.as_str())
+            }
+            None => {
+                is_read
+                    || OF_WRITES.contains(&&**name)
+                    || name.to_ascii_lowercase().starts_with("x-amz-")
+            }
+        };
+        if !is_offered {
+            return Err(refused(name));
+        }
+    }
+    Ok(())
+}
+
 fn expect_offered_queries(
     method: &Method,
     subject: RequestSubject,
     query: &[(String, String)],
 ) -> S3Result<()> {
+    expect_known_queries(method, subject, query)?;
     let text = |name: &str| query.iter().find(|(one, _)| one == name).map(|(_, text)| &**text);
-    for (name, [for_buckets, for_objects]) in SUBRESOURCES {
-        let methods = if subject == RequestSubject::Object { for_objects } else { for_buckets };
-        if text(name).is_some() && !methods.contains(&method.as_str()) {
-            return Err(s3_error!(NotImplemented, "{method} with ?{name} is not offered here"));
-        }
-    }
-    let is_read = [Method::GET, Method::HEAD].contains(method);
-    let is_known = |name: &str| {
-        OF_WRITES.contains(&name)
-            || SUBRESOURCES.iter().any(|(known, _)| *known == name)
-            || name.to_ascii_lowercase().starts_with("x-amz-")
-    };
-    if let Some((name, _)) = query.iter().find(|(name, _)| !is_read && !is_known(name)) {
-        return Err(s3_error!(NotImplemented, "{method} with ?{name} is not offered here"));
-    }
     if text("list-type").is_some_and(|version| version != "2") {
         return Err(s3_error!(InvalidArgument, "the list-type is 2, or is left out"));
     }

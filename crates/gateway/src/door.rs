@@ -272,8 +272,8 @@ impl Gateway {
         Arc::clone(&held(&self.door))
     }
 
-    /// Sets how long a client may send nothing, or take nothing, before it is given up: 75 seconds, if
-    /// this is not called.
+    /// Sets how long a client may send nothing, or take nothing, before it is given up: 75 seconds,
+    /// if this is not called.
     #[must_use]
     pub fn with_patience(self, patience: Duration) -> Self {
         Self { patience, ..self }

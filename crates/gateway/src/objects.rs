@@ -535,9 +535,9 @@ fn is_current(if_range: Option<&HeaderValue>, facts: &ObjectFacts) -> bool {
     }
 }
 
-/// Returns the range of a piece. An object that is not in pieces is its own first one. Numbers up to
-/// that of the pieces count them, so that whoever asks for all of them gets each one once, also if
-/// the upload left numbers out. A greater number is that of a part of the upload.
+/// Returns the range of a piece. An object that is not in pieces is its own first one. Numbers up
+/// to that of the pieces count them, so that whoever asks for all of them gets each one once, also
+/// if the upload left numbers out. A greater number is that of a part of the upload.
 fn piece_range(found: &FoundObject, number: i32) -> S3Result<Range<u64>> {
     let part = names::part_number(number)?;
     let refuse = || {

@@ -151,8 +151,8 @@ fn hex(digits: &str) -> Option<u64> {
 /// would leave no room for greater generations.
 const GENERATION_END: u64 = 1 << 63;
 
-/// Refuses a version that no reader would see, because a file on a node states the greatest possible
-/// generation.
+/// Refuses a version that no reader would see, because a file on a node states the greatest
+/// possible generation.
 pub(crate) fn expect_seen(name: &ObjectName, version: Version) -> Result<()> {
     if version.generation < GENERATION_END {
         return Ok(());

@@ -13,7 +13,8 @@
 //!
 //! A drained node counts as having left the list already. So draining it moves everything that its
 //! removal would move (its own shards, and in large volumes few others), and its removal then moves
-//! nothing. Repair puts a shard whose home cannot take it on a substitute ([`Members::substitutes`]).
+//! nothing. Repair puts a shard whose home cannot take it on a substitute
+//! ([`Members::substitutes`]).
 
 use std::collections::BTreeSet;
 

@@ -787,8 +787,8 @@ async fn a_bucket_is_removed_when_it_has_no_objects() {
     assert_eq!(code_of(&ask(&open, "DELETE /photos", &[], "").await), "NoSuchBucket");
 }
 
-/// What is not known may change what is meant, so nothing is written. A body without a length could be
-/// none.
+/// What is not known may change what is meant, so nothing is written. A body without a length could
+/// be none.
 #[tokio::test(flavor = "multi_thread")]
 async fn writes_that_ask_for_more_write_nothing() {
     let open = open_to_all().await;

@@ -433,8 +433,8 @@ fn data_nodes(code: &Code) -> Result<usize> {
     })
 }
 
-/// Returns the number of bytes of which fragments of a code are multiples: that of a word, or 64 for
-/// Leopard, whose programs take no other lengths.
+/// Returns the number of bytes of which fragments of a code are multiples: that of a word, or 64
+/// for Leopard, whose programs take no other lengths.
 fn word(code: &Code) -> u64 {
     match code.spec().family().starts_with("leopard") {
         true => 64,

@@ -92,9 +92,9 @@ impl OpenUploads {
         Self { client, signer, bucket: format!("{endpoint}/{bucket}"), prefix, contact }
     }
 
-    /// Removes the uploads of parts of objects that were begun at least `age` ago. Others that share
-    /// the bucket may upload files of their own. Returns how many were removed: none if the server
-    /// does not list uploads, or does not let this user list them.
+    /// Removes the uploads of parts of objects that were begun at least `age` ago. Others that
+    /// share the bucket may upload files of their own. Returns how many were removed: none if the
+    /// server does not list uploads, or does not let this user list them.
     ///
     /// # Errors
     /// If the server cannot be reached, or answers something else.

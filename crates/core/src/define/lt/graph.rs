@@ -57,8 +57,8 @@ impl Graph {
     /// # Errors
     /// If the number of blocks is 0, above 2^20 or below the number of originals; if the blocks
     /// have too many neighbours together; if the coverage threshold exceeds the number of drawn
-    /// blocks; or if the graph must be decodable and none of 64 attempts is (of fewer, if the graphs
-    /// are very large).
+    /// blocks; or if the graph must be decodable and none of 64 attempts is (of fewer, if the
+    /// graphs are very large).
     pub fn new(parameters: &Parameters) -> Result<Self> {
         if !parameters.variant.decodable {
             return Self::attempted(parameters, 0);
