@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::io::{Cursor, Read};
+use std::io::{self, Read};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -107,6 +107,41 @@ fn run<T: Send>(
             let _ = py.detach(|| runner.run(work, || true));
             return Err(error.into());
         }
+    }
+}
+
+/// Memory that is lent to readers until this value is dropped, which gives the export back in the
+/// caller's thread. A reader may be on a thread that outlives an interrupted call.
+struct Lent(Arc<Mutex<Option<Source>>>);
+
+impl Lent {
+    fn reader(&self) -> LentReader {
+        LentReader { memory: Arc::clone(&self.0), at: 0 }
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        drop(self.0.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+}
+
+/// Reads lent memory from the beginning.
+struct LentReader {
+    memory: Arc<Mutex<Option<Source>>>,
+    at: usize,
+}
+
+impl Read for LentReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(memory) = &*memory else {
+            return Err(io::Error::other("the call that lent its memory has ended"));
+        };
+        let mut rest = memory.as_ref().get(self.at..).unwrap_or_default();
+        let read = rest.read(buffer)?;
+        self.at += read;
+        Ok(read)
     }
 }
 
@@ -273,7 +308,8 @@ impl Volume {
         }
         let memory = memory?;
         options.length = Some(memory.as_ref().len() as u64);
-        self.put_from(py, name, Cursor::new(memory), options)
+        let lent = Lent(Arc::new(Mutex::new(Some(memory))));
+        self.put_from(py, name, lent.reader(), options)
     }
 
     /// Stores a file, with its mode and time, and with `notes` as in `put`.

@@ -144,6 +144,27 @@ except KeyboardInterrupt:
     assert (ran.stdout, ran.returncode) == ("0 []\n", 0), ran
 
 
+def test_memory_is_free_once_an_interrupted_put_has_ended(volume_file):
+    ran = program(
+        """
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+interrupts = 0
+for number in range(20):
+    data = bytearray(16 << 20)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.005)
+        v.put("a", data)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    except KeyboardInterrupt:
+        interrupts += 1
+    data.append(1)
+print(interrupts > 0)
+        """,
+        volume_file,
+    )
+    assert (ran.stdout, ran.returncode) == ("True\n", 0), ran
+
+
 @pytest.mark.parametrize("count", [5, 20_000_000])
 def test_a_file_that_is_dropped_at_the_end_of_the_program_is_stored(volume_file, count):
     ran = program(
