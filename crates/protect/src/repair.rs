@@ -635,11 +635,10 @@ impl<'a> RepairRun<'a> {
             false => Ok(()),
             true => Err(Error::busy(format!(
                 "{} is another name of {}, which was changed and stays as it is; \
-                 `restore_changed` restores both",
+                 --restore-changed restores both",
                 shown(&self.target.path_of(&entry.path)),
                 shown(&self.target.path_of(target))
-            ))
-            .naming(&["restore_changed"])),
+            ))),
         }
     }
 

@@ -8,7 +8,6 @@ use std::time::Duration;
 use paritas_store::error::{Error, ErrorKind, Result};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
-use crate::claim::Claim;
 use crate::clock::now;
 use crate::volume::Volume;
 
@@ -87,11 +86,8 @@ impl Keeper<'_> {
         if !self.is_due(every).await {
             return;
         }
-        let scrubbed = match Claim::of_all_blocks(&self.volume.cluster).await {
-            Ok(claim) => claim.hold(self.scrub_now(every)).await,
-            Err(busy) => Err(busy),
-        };
-        self.note("scrubbing", scrubbed);
+        let scrubbed = self.volume.reading_all_blocks(self.scrub_now(every)).await;
+        self.note("scrubbing", scrubbed.and_then(|scrubbed| scrubbed));
     }
 
     /// Whether the last full pass ended at least `every` ago, or another pass has begun. A pass

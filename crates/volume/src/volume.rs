@@ -15,6 +15,7 @@ use paritas_store::error::ErrorKind;
 use paritas_store::error::Result;
 use paritas_store::place::source::SteadyFile;
 
+use crate::claim::Claim;
 use crate::cluster::Cluster;
 use crate::collect::CollectJob;
 use crate::config::Config;
@@ -465,7 +466,16 @@ impl Volume {
         FolderHints::lost(&self.cluster).names(prefix).await
     }
 
-    /// Begins a scrub, or goes on with one that was interrupted.
+    /// Runs work that reads all blocks, while no other process does such work.
+    ///
+    /// # Errors
+    /// If another process does ([`ErrorKind::Busy`]).
+    pub async fn reading_all_blocks<T>(&self, work: impl Future<Output = T>) -> Result<T> {
+        Ok(Claim::of_all_blocks(&self.cluster).await?.hold(work).await)
+    }
+
+    /// Begins a scrub, or goes on with one that was interrupted. Only one process at a time should
+    /// do that ([`Self::reading_all_blocks`]).
     ///
     /// # Errors
     /// As [`Volume::list`].

@@ -84,7 +84,7 @@ impl ZfecHeader {
         let k = take(bits_below(n)) + 1;
         let padding = take(bits_below(k));
         let header = Self { n, k, padding, share: take(bits_below(n)) };
-        (k <= n && padding < k && header.share < n).then_some(header)
+        (n > 1 && k <= n && padding < k && header.share < n).then_some(header)
     }
 
     fn read(path: &Path) -> Result<Self> {

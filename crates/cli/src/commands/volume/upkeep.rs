@@ -334,13 +334,23 @@ async fn repair_items(
     shares.progress.finish();
 }
 
-/// Reads every block of all objects and repairs damage. Continues the last scrub if it was
-/// interrupted.
+/// Reads every block of all objects and repairs damage, unless another process does. Continues the
+/// last scrub if it was interrupted.
 async fn scrub(volume: &mut Volume, tally: &mut ObjectTally<'_>) -> Result<(), Failure> {
     let items = listed(volume, "", tally.output).await?;
     let lengths: BTreeMap<_, _> =
         items.iter().map(|item| (item.name.clone(), item.length)).collect();
     let shares = Shares::of(volume, &items, tally.output);
+    let volume = &*volume;
+    volume.reading_all_blocks(scrub_claimed(volume, &lengths, &shares, tally)).await?
+}
+
+async fn scrub_claimed(
+    volume: &Volume,
+    lengths: &BTreeMap<ObjectName, u64>,
+    shares: &Shares,
+    tally: &mut ObjectTally<'_>,
+) -> Result<(), Failure> {
     let mut scrub = volume.scrub().await?;
     let left: BTreeSet<&ObjectName> = scrub.names().collect();
     lengths.keys().filter(|name| !left.contains(name)).for_each(|name| shares.finish(name));

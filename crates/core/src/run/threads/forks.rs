@@ -121,8 +121,6 @@ pub(crate) mod tests {
     use std::sync::{Arc, Mutex};
 
     use super::*;
-    use crate::codec::Codec;
-    use crate::long::LongCode;
 
     /// Forks processes that make a call, while another thread makes calls all the time. Returns
     /// whether all of them end.
@@ -158,35 +156,6 @@ pub(crate) mod tests {
             is_over.store(true, Ordering::Relaxed);
             all_end
         })
-    }
-
-    /// Another thread of the parent may prepare the same codec at the moment of the fork.
-    #[test]
-    fn a_forked_process_uses_codecs_that_its_parent_prepares() {
-        let spec = "backblaze:k=60,m=20";
-        let new = || {
-            let codec: Codec = spec.parse().unwrap();
-            Arc::new((codec, LongCode::new(300, 20).unwrap()))
-        };
-        let latest = Mutex::new(new());
-        let blocks = vec![[1_u8; 128]; 300];
-        let call = || {
-            let used = match latest.try_lock() {
-                Ok(latest) => Arc::clone(&latest),
-                Err(_) => new(),
-            };
-            let (codec, long) = &*used;
-            let mut parity = vec![[0_u8; 128]; 20];
-            codec.encode(&blocks[..60], &mut parity).unwrap();
-            let mut rows: Vec<&mut [u8]> = parity.iter_mut().map(|row| &mut row[..]).collect();
-            let data: Vec<&[u8]> = blocks.iter().map(|block| &block[..]).collect();
-            long.encode(&data, &mut rows, 1).unwrap();
-            // Whoever comes next meets what nobody has used.
-            if let Ok(mut latest) = latest.try_lock() {
-                *latest = new();
-            }
-        };
-        assert!(forked_calls_end(call));
     }
 
     #[test]
