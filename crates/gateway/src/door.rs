@@ -402,15 +402,17 @@ impl Visit {
     }
 
     /// Waits until a connection ends. It takes no more requests when the gateway stops. If nothing
-    /// happens, the client is given up: it is told that the connection ends. If the end takes long,
-    /// the connection is broken off.
+    /// happens, or no request comes for the time `greeting`, the client is given up: it is told that
+    /// the connection ends. If the end takes long, the connection is broken off.
     async fn patiently(
         &self,
         connection: impl GracefulConnection<Error = HyperError>,
+        greeting: Duration,
     ) -> std::result::Result<(), Failed> {
         let mut leaving = self.place.leaving.clone();
         let mut connection = std::pin::pin!(connection);
-        let mut silence = std::pin::pin!(self.activity.silent_for(self.gateway.patience));
+        let patience = self.gateway.patience;
+        let mut silence = std::pin::pin!(self.activity.silent_for(greeting, patience));
         let mut is_leaving = false;
         loop {
             tokio::select! {
@@ -438,7 +440,7 @@ impl Visit {
         let answer = service_fn(move |request| visit.clone().answer(request));
         let stream = NotedStream::new(stream, Arc::clone(&self.activity));
         let connection = builder.serve_connection(TokioIo::new(stream), answer);
-        self.patiently(connection).await
+        self.patiently(connection, HANDSHAKE).await
     }
 
     /// Answers the requests of a connection of HTTP/2.
@@ -454,7 +456,7 @@ impl Visit {
         let answer = service_fn(move |request| visit.clone().answer(request));
         let stream = NotedStream::new(stream, Arc::clone(&self.activity));
         let connection = builder.serve_connection(TokioIo::new(stream), answer);
-        self.patiently(connection).await
+        self.patiently(connection, self.gateway.patience).await
     }
 
     async fn answer(
@@ -653,6 +655,28 @@ mod tests {
         assert!(ended.is_err());
         assert_eq!(begun.elapsed().as_secs(), (PATIENCE + FAREWELL).as_secs());
         drop(client);
+    }
+
+    /// Headers must come soon, but a client that has asked for something may rest.
+    #[tokio::test(start_paused = true)]
+    async fn the_first_request_must_come_soon() {
+        let request = "GET /a/b HTTP/1.1\r\nHost: x\r\n";
+        for (text, least) in [("", HANDSHAKE), (request, HANDSHAKE)] {
+            let (mut client, server) = tokio::io::duplex(1 << 16);
+            let leaving = watch::Sender::new(());
+            let begun = tokio::time::Instant::now();
+            client.write_all(text.as_bytes()).await.unwrap();
+            assert!(visit(&leaving).converse(server).await.is_err());
+            assert!(begun.elapsed() >= least && begun.elapsed() <= least + FAREWELL, "{text}");
+        }
+        let (mut client, server) = tokio::io::duplex(1 << 16);
+        let leaving = watch::Sender::new(());
+        let begun = tokio::time::Instant::now();
+        client.write_all(format!("{request}\r\n").as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        let visit = visit(&leaving);
+        let (_, read) = tokio::join!(visit.converse(server), client.read_to_end(&mut answer));
+        assert!(read.unwrap() > 0 && begun.elapsed() >= PATIENCE, "{:?}", begun.elapsed());
     }
 
     #[tokio::test(start_paused = true)]

@@ -6,7 +6,7 @@
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -44,13 +44,19 @@ impl ClientPatience {
 pub struct Activity {
     /// Number of things that the client waits for.
     working: AtomicUsize,
+    /// Whether the gateway has been at work at all.
+    has_begun: AtomicBool,
     /// When something happened.
     last: Mutex<Instant>,
 }
 
 impl Activity {
     pub fn new() -> Arc<Self> {
-        Arc::new(Self { working: AtomicUsize::new(0), last: Mutex::new(Instant::now()) })
+        Arc::new(Self {
+            working: AtomicUsize::new(0),
+            has_begun: AtomicBool::new(false),
+            last: Mutex::new(Instant::now()),
+        })
     }
 
     fn note(&self) {
@@ -59,13 +65,18 @@ impl Activity {
 
     /// Notes that the gateway is at work until the result is dropped.
     pub fn work(self: &Arc<Self>) -> RequestWork {
+        self.has_begun.store(true, Ordering::Relaxed);
         self.working.fetch_add(1, Ordering::Relaxed);
         RequestWork(Arc::clone(self))
     }
 
-    /// Waits until nothing has happened for `patience`.
-    pub async fn silent_for(&self, patience: Duration) {
+    /// Waits until nothing has happened for `patience`, or nothing at all for the time `greeting`.
+    pub async fn silent_for(&self, greeting: Duration, patience: Duration) {
         loop {
+            let patience = match self.has_begun.load(Ordering::Relaxed) {
+                true => patience,
+                false => greeting.min(patience),
+            };
             let silence = match self.working.load(Ordering::Relaxed) {
                 0 => held(&self.last).elapsed(),
                 _ => Duration::ZERO,
@@ -199,7 +210,7 @@ mod tests {
         let (activity, begun) = (Activity::new(), Instant::now());
         let work = activity.work();
         let second = Duration::from_secs(1);
-        let wait = activity.silent_for(60 * second);
+        let wait = activity.silent_for(60 * second, 60 * second);
         let other = async {
             tokio::time::sleep(90 * second).await;
             drop(work);
