@@ -402,8 +402,8 @@ impl Visit {
     }
 
     /// Waits until a connection ends. It takes no more requests when the gateway stops. If nothing
-    /// happens, or no request comes for the time `greeting`, the client is given up: it is told that
-    /// the connection ends. If the end takes long, the connection is broken off.
+    /// happens, or no request comes for the time `greeting`, the client is given up: it is told
+    /// that the connection ends. If the end takes long, the connection is broken off.
     async fn patiently(
         &self,
         connection: impl GracefulConnection<Error = HyperError>,
