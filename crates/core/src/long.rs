@@ -40,7 +40,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::define::long::LongMatrix;
-use crate::define::made::Made;
+use crate::define::made::FirstMade;
 use crate::define::tower::CantorBasis;
 use crate::error::{Error, Result};
 use crate::plan::long::recovery::Recovery;
@@ -72,7 +72,7 @@ use crate::run::pages::Pages;
 pub struct LongCode {
     matrix: LongMatrix,
     /// The program of [`LongCode::encode`], made with the first call.
-    encoder: Arc<Made<TransformProgram>>,
+    encoder: Arc<FirstMade<TransformProgram>>,
 }
 
 impl PartialEq for LongCode {

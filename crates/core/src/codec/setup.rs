@@ -8,7 +8,7 @@ use crate::codec::question::Question;
 use crate::codec::shards::StageNodes;
 use crate::define::cells::{CellId, CellSet};
 use crate::define::code::Code;
-use crate::define::made::Made;
+use crate::define::made::FirstMade;
 use crate::error::{Error, Result};
 use crate::plan::blocks::BlockProgram;
 use crate::plan::direct::DirectSolver;
@@ -37,7 +37,7 @@ pub(super) struct Setup {
     pub(super) serving: Serving,
     /// Solver for questions without a plan, made when it is first needed; `None` if the code needs
     /// plans.
-    solver: Made<Option<DirectSolver>>,
+    solver: FirstMade<Option<DirectSolver>>,
     /// Number of plans that have replaced direct answers and are still there.
     pub(super) later_plans: AtomicUsize,
 }
@@ -91,7 +91,7 @@ impl Setup {
             options,
             layout,
             serving,
-            solver: Made::new(),
+            solver: FirstMade::new(),
             later_plans: AtomicUsize::new(0),
         })
     }

@@ -4,7 +4,7 @@ use crate::define::bitmatrix::BitMatrix;
 use crate::define::cells::{Cell, CellId, NodeId, Place, Role, StageEnd, cancel_pairs};
 use crate::define::code::{Code, Generator};
 use crate::define::lt::Graph;
-use crate::define::made::Made;
+use crate::define::made::FirstMade;
 use crate::define::pin::Pin;
 use crate::define::spec::Spec;
 use crate::define::symbols::{SymbolMatrix, WORD_WIDTHS};
@@ -228,7 +228,7 @@ impl CodeBuilder {
         self.expect_stage_reads(&spec)?;
         self.expect_whole_words(&spec, lane_rows)?;
         let generator = match self.symbols {
-            Some(_) => Made::new(),
+            Some(_) => FirstMade::new(),
             None => Generator { rows: self.rows, definitions: self.definitions }.into(),
         };
         let code = Code {

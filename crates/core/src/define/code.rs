@@ -18,7 +18,7 @@
 
 use crate::define::cells::{Cell, CellId, CellSet, NodeId, Place, Role, StageEnd};
 use crate::define::lt::Graph;
-use crate::define::made::Made;
+use crate::define::made::FirstMade;
 use crate::define::pin::Pin;
 use crate::define::spec::Spec;
 use crate::define::symbols::SymbolMatrix;
@@ -36,7 +36,7 @@ pub struct Code {
     pub(super) nodes: Vec<Vec<CellId>>,
     /// The generator. In the word layout it follows from the coefficients, and is made when it is
     /// first asked for: it has w² bits for each coefficient.
-    pub(super) generator: Made<Generator>,
+    pub(super) generator: FirstMade<Generator>,
     /// The coefficients over GF(2^w), in the word layout only.
     pub(super) symbols: Option<SymbolMatrix>,
     /// The graph of an LT code.

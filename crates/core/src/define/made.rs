@@ -6,29 +6,34 @@ use std::sync::OnceLock;
 /// the first one counts. So nobody waits for a value that is being made: a forked process would
 /// wait for ever for a thread that only its parent has.
 #[derive(Debug, Clone)]
-pub(crate) struct Made<T>(OnceLock<T>);
+pub(crate) struct FirstMade<T>(OnceLock<T>);
 
-impl<T> Made<T> {
+impl<T> FirstMade<T> {
     pub(crate) const fn new() -> Self {
         Self(OnceLock::new())
     }
 
+    /// Returns the value, if it has been made.
+    pub(crate) fn peek(&self) -> Option<&T> {
+        self.0.get()
+    }
+
     /// Returns the value. `make` makes it, if it is not there.
     pub(crate) fn get(&self, make: impl FnOnce() -> T) -> &T {
-        self.0.get().unwrap_or_else(|| {
+        self.peek().unwrap_or_else(|| {
             let made = make();
             self.0.get_or_init(|| made)
         })
     }
 }
 
-impl<T> Default for Made<T> {
+impl<T> Default for FirstMade<T> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<T> From<T> for Made<T> {
+impl<T> From<T> for FirstMade<T> {
     fn from(made: T) -> Self {
         Self(made.into())
     }
@@ -43,7 +48,7 @@ mod tests {
     /// The thread that came first need not end before others have the value.
     #[test]
     fn nobody_waits_for_a_value_that_is_being_made() {
-        let made = &Made::new();
+        let made = &FirstMade::new();
         let ((begun, begins), (end, ends)) = (mpsc::channel(), mpsc::channel::<()>());
         std::thread::scope(|scope| {
             let slow = scope.spawn(move || {
@@ -59,6 +64,6 @@ mod tests {
             assert_eq!(slow.join().unwrap(), 2, "the first value counts");
         });
         assert_eq!(*made.get(|| 3), 2);
-        assert_eq!(*Made::from(4).get(|| 5), 4);
+        assert_eq!(*FirstMade::from(4).get(|| 5), 4);
     }
 }

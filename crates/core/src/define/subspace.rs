@@ -15,7 +15,7 @@
 //! basis, l_i(x) is x shifted right by i bits.
 
 use crate::define::field::Field;
-use crate::define::made::Made;
+use crate::define::made::FirstMade;
 
 /// Number of level polynomials.
 pub(crate) const LEVELS: usize = 8;
@@ -32,8 +32,8 @@ pub(crate) struct Subspaces {
 impl Subspaces {
     /// Returns the level polynomials of a field; `None` if the field has no tables.
     pub(crate) fn of(field: Field) -> Option<&'static Self> {
-        static USUAL: Made<Subspaces> = Made::new();
-        static CANTOR: Made<Subspaces> = Made::new();
+        static USUAL: FirstMade<Subspaces> = FirstMade::new();
+        static CANTOR: FirstMade<Subspaces> = FirstMade::new();
         field.logarithms()?;
         Some(match field.has_powers() {
             true => USUAL.get(|| Self::new(Field::bytes())),

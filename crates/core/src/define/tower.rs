@@ -20,7 +20,7 @@
 //! different: bit i of a symbol is the coefficient of vᵢ.
 
 use crate::define::field::Field;
-use crate::define::made::Made;
+use crate::define::made::FirstMade;
 
 /// Number of elements of the field.
 pub(crate) const ELEMENTS: usize = 1 << 16;
@@ -161,7 +161,7 @@ struct TowerTables {
 }
 
 fn tables() -> &'static TowerTables {
-    static TABLES: Made<TowerTables> = Made::new();
+    static TABLES: FirstMade<TowerTables> = FirstMade::new();
     TABLES.get(TowerTables::new)
 }
 

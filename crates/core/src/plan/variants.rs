@@ -12,7 +12,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::define::made::Made;
+use crate::define::made::FirstMade;
 use crate::error::{Error, Result};
 use crate::limits::{CACHE_WAYS, COMPILED_STEPS, PAGE, PREFETCH_DISTANCE, PREFETCHED_STREAMS};
 use crate::plan::arrange::{self, Arranged};
@@ -86,9 +86,9 @@ pub(crate) struct Variants {
     /// Whether enough streams are read for prefetching to pay.
     is_wide: bool,
     /// Instructions, indexed by [`place`] of the variant.
-    planned: [Made<Result<PlannedVariant>>; 4],
+    planned: [FirstMade<Result<PlannedVariant>>; 4],
     /// Whether copying inputs may pay ([`Variants::reads_again`]).
-    reads_again: Made<bool>,
+    reads_again: FirstMade<bool>,
 }
 
 /// The instructions of a variant.
@@ -114,8 +114,8 @@ impl Variants {
             sets: sets_by_buffer(program, &touched),
             is_wide: sources.difference(&targets).count() >= PREFETCHED_STREAMS,
             outputs: targets.into_iter().collect(),
-            planned: [const { Made::new() }; 4],
-            reads_again: Made::new(),
+            planned: [const { FirstMade::new() }; 4],
+            reads_again: FirstMade::new(),
             program: Arc::clone(program),
             target,
         })

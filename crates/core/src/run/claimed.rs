@@ -1,10 +1,11 @@
 //! Values that are made once, without making any thread wait.
 
 use std::hint::black_box;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::thread;
 
+use crate::define::made::FirstMade;
 use crate::run::threads::forks;
 
 /// Bytes that must be free before a thread is started: its stack, and the memory that it needs at
@@ -17,25 +18,25 @@ const THREAD_ROOM: usize = 8 << 20;
 pub(crate) struct Claimed<T> {
     /// The process whose thread makes the value, by one more than the number of [`forks::count`].
     by: AtomicUsize,
-    made: OnceLock<T>,
+    made: FirstMade<T>,
 }
 
 impl<T> Default for Claimed<T> {
     fn default() -> Self {
-        Self { by: AtomicUsize::new(0), made: OnceLock::new() }
+        Self { by: AtomicUsize::new(0), made: FirstMade::new() }
     }
 }
 
 impl<T> Claimed<T> {
     /// Returns the value, if it has been made.
     pub(crate) fn get(&self) -> Option<&T> {
-        self.made.get()
+        self.made.peek()
     }
 
     /// Returns the value. The first call makes it; `None` while another call is making it.
     pub(crate) fn get_or_make(&self, make: impl FnOnce() -> T) -> Option<&T> {
         if self.get().is_none() && self.claim() {
-            return Some(self.keep(make));
+            return Some(self.made.get(make));
         }
         self.get()
     }
@@ -44,12 +45,6 @@ impl<T> Claimed<T> {
     fn claim(&self) -> bool {
         let process = forks::count().wrapping_add(1);
         self.by.swap(process, Ordering::Relaxed) != process
-    }
-
-    /// Makes the value before it is kept, so that nobody waits meanwhile.
-    fn keep(&self, make: impl FnOnce() -> T) -> &T {
-        let made = make();
-        self.made.get_or_init(|| made)
     }
 }
 
@@ -66,9 +61,9 @@ impl<T: Send + Sync + 'static> Claimed<T> {
         }
         drop(black_box(room));
         let (value, aside) = (Arc::clone(self), make.clone());
-        let work = move || _ = value.keep(aside);
+        let work = move || _ = value.made.get(aside);
         if thread::Builder::new().name("paritas-plan".to_owned()).spawn(work).is_err() {
-            self.keep(make);
+            self.made.get(make);
         }
     }
 }

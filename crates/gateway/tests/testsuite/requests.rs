@@ -1,4 +1,5 @@
-//! What bare requests get from a gateway that is open to all.
+//! What bare requests get from a gateway that is open to all. This file is long because S3 has many
+//! ways to ask, and each is tried with what must be refused.
 
 use std::collections::BTreeMap;
 use std::io::Cursor;

@@ -1,4 +1,5 @@
-//! Objects of volumes over folders: written, read, lost in part, repaired, promoted.
+//! Objects of volumes over folders: written, read, lost in part, repaired, promoted. This file is
+//! long because each promise is tried by itself, from the first byte to the last repair.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

@@ -21,7 +21,7 @@ mod words;
 
 use crate::define::cells::CellSet;
 use crate::define::code::Code;
-use crate::define::made::Made;
+use crate::define::made::FirstMade;
 use crate::define::points::CodePoints;
 use crate::plan::chance::Chance;
 use crate::plan::direct::packets::GeneratorBits;
@@ -37,14 +37,14 @@ const SEED: u64 = 0x70_6477;
 pub(crate) struct DirectSolver {
     form: Form,
     /// For each buffer a strip with packets of a cache line, made when it is first needed.
-    sample: Made<Vec<Vec<u8>>>,
+    sample: FirstMade<Vec<Vec<u8>>>,
 }
 
 #[derive(Debug)]
 enum Form {
     Packets(GeneratorBits),
     /// The points of the nodes, if the code has points; found when they are first needed.
-    Words(Made<Option<CodePoints>>),
+    Words(FirstMade<Option<CodePoints>>),
 }
 
 impl DirectSolver {
@@ -53,10 +53,10 @@ impl DirectSolver {
     /// large.
     pub(crate) fn new(code: &Code, layout: &Layout) -> Option<Self> {
         let form = match code.symbols() {
-            Some(_) => words::are_bytes(code).then(|| Form::Words(Made::new()))?,
+            Some(_) => words::are_bytes(code).then(|| Form::Words(FirstMade::new()))?,
             None => Form::Packets(GeneratorBits::new(code, layout)?),
         };
-        Some(Self { form, sample: Made::new() })
+        Some(Self { form, sample: FirstMade::new() })
     }
 
     /// Returns how the cells of `want` are computed from those of `have`; `None` if the question

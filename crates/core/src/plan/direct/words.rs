@@ -3,7 +3,7 @@
 use crate::define::cells::{CellSet, NodeId};
 use crate::define::code::Code;
 use crate::define::field::Multiples;
-use crate::define::made::Made;
+use crate::define::made::FirstMade;
 use crate::define::points::CodePoints;
 use crate::define::symbols::SymbolMatrix;
 use crate::limits::TRANSFORM_WEIGHT;
@@ -30,7 +30,7 @@ pub(super) fn are_bytes(code: &Code) -> bool {
 /// As [`DirectSolver::solve`](super::DirectSolver::solve).
 pub(super) fn answer(
     code: &Code,
-    points: &Made<Option<CodePoints>>,
+    points: &FirstMade<Option<CodePoints>>,
     have: &CellSet,
     want: &CellSet,
 ) -> Option<Sums> {

@@ -1,7 +1,7 @@
 //! Multiplying bytes by elements of GF(2^8), in the way that the instruction set offers.
 
 use crate::define::field::Field;
-use crate::define::made::Made;
+use crate::define::made::FirstMade;
 use crate::define::tower::CantorBasis;
 use crate::plan::lower::ByteMap;
 use crate::run::tiled::vector::Vector;
@@ -53,13 +53,13 @@ pub(super) struct Bits;
 
 /// The factors of all bytes, for both ways in which a byte stands for an element.
 struct AllFactors<T> {
-    usual: Made<[T; 256]>,
-    cantor: Made<[T; 256]>,
+    usual: FirstMade<[T; 256]>,
+    cantor: FirstMade<[T; 256]>,
 }
 
 impl<T> AllFactors<T> {
     const fn new() -> Self {
-        Self { usual: Made::new(), cantor: Made::new() }
+        Self { usual: FirstMade::new(), cantor: FirstMade::new() }
     }
 
     /// Returns the factors of a field, which is one of the two, in the form that `form` gives to a
@@ -100,7 +100,7 @@ impl Matrices {
     }
 
     pub(super) fn all_of_leopard() -> &'static LeopardMaps<u64> {
-        static ALL: Made<LeopardMaps<u64>> = Made::new();
+        static ALL: FirstMade<LeopardMaps<u64>> = FirstMade::new();
         ALL.get(|| leopard_maps(Self::form))
     }
 
@@ -121,7 +121,7 @@ impl Shuffles {
     }
 
     pub(super) fn all_of_leopard() -> &'static LeopardMaps<Tables> {
-        static ALL: Made<LeopardMaps<Tables>> = Made::new();
+        static ALL: FirstMade<LeopardMaps<Tables>> = FirstMade::new();
         ALL.get(|| leopard_maps(|map| Tables(map.tables())))
     }
 }
@@ -145,7 +145,7 @@ unsafe impl Multiplier<u64> for Bits {
     }
 
     fn leopard() -> &'static LeopardMaps<[u64; 8]> {
-        static ALL: Made<LeopardMaps<[u64; 8]>> = Made::new();
+        static ALL: FirstMade<LeopardMaps<[u64; 8]>> = FirstMade::new();
         ALL.get(|| leopard_maps(images))
     }
 

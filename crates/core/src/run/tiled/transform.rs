@@ -29,7 +29,7 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 use crate::define::field::Field;
-use crate::define::made::Made;
+use crate::define::made::FirstMade;
 use crate::define::subspace::Subspaces;
 use crate::define::tower::{CantorBasis, ELEMENTS, Element, base};
 use crate::limits::CACHE_WAYS;
@@ -44,8 +44,8 @@ use crate::run::tiled::vector::Vector;
 
 /// Returns, for every point, the three bytes by which it multiplies ([`Element::factors`]).
 fn points(basis: CantorBasis) -> &'static [[u8; 3]] {
-    static OWN: Made<Vec<[u8; 3]>> = Made::new();
-    static LEOPARD: Made<Vec<[u8; 3]>> = Made::new();
+    static OWN: FirstMade<Vec<[u8; 3]>> = FirstMade::new();
+    static LEOPARD: FirstMade<Vec<[u8; 3]>> = FirstMade::new();
     let of_basis = match basis {
         CantorBasis::Own => &OWN,
         CantorBasis::Leopard => &LEOPARD,
