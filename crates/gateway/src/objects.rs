@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use http::header::{CONTENT_RANGE, HeaderMap, HeaderValue, IF_RANGE};
 use paritas_volume::{
-    ErrorKind, FoundObject, GetOptions, Notes, ObjectName, PutOptions, PutReport,
+    ErrorKind, Expected, FoundObject, GetOptions, Notes, ObjectName, PutOptions, PutReport,
 };
 use s3s::dto::{self, ETag, Timestamp};
 use s3s::{S3Error, S3ErrorCode, S3Request, S3Response, S3Result, s3_error};
@@ -14,7 +14,7 @@ use tracing::Instrument;
 
 use crate::body::{BodyFate, BodyOrigin, Outgoing, RequestBody, line, receive};
 use crate::conditions::{Conditions, Judgement};
-use crate::errors::{line_of, told, unless_overtaken};
+use crate::errors::{is_overtaken, line_of, told, unless_overtaken};
 use crate::facts::{
     ETAG, KeptHeaders, ObjectFacts, TAGS, answer_checksums, answer_headers, answer_whole,
     checksum_of, kept_headers, kind_of, notes_of, parse_tags,
@@ -43,21 +43,40 @@ impl Store {
         }
     }
 
-    /// Refuses a writer whose conditions do not hold.
-    pub async fn expect_for_write(&self, name: &ObjectName, on: &Conditions) -> S3Result<()> {
+    /// Refuses a writer whose conditions do not hold. Returns what must still be there when the
+    /// writer's version is numbered.
+    pub async fn expect_for_write(&self, name: &ObjectName, on: &Conditions) -> S3Result<Expected> {
         if on.is_empty() {
-            return Ok(());
+            return Ok(Expected::Anything);
         }
         let found = match self.volume.find(name, GetOptions::default()).await {
             Err(error) if error.kind() == ErrorKind::NotFound => None,
-            found => Some(ObjectFacts::of(&found.map_err(|error| told(&error))?)),
+            found => Some(found.map_err(|error| told(&error))?),
         };
-        match on.judge(found.as_ref()) {
-            Judgement::Holds => Ok(()),
+        let version = found.as_ref().map(|found| found.listed().version);
+        match on.judge(found.as_ref().map(ObjectFacts::of).as_ref()) {
+            Judgement::Holds => Ok(version.map_or(Expected::Nothing, Expected::Version)),
             _ if found.is_none() && on.wants_object() => {
                 Err(s3_error!(NoSuchKey, "there is no object {name}"))
             }
             _ => Err(s3_error!(PreconditionFailed, "a condition does not hold")),
+        }
+    }
+
+    /// Explains to a writer whose conditions held at first that others have changed the object
+    /// meanwhile: they hold no more, or the writer may try again.
+    async fn judge_again<T>(
+        &self,
+        done: S3Result<T>,
+        name: &ObjectName,
+        on: &Conditions,
+    ) -> S3Result<T> {
+        match done {
+            Err(error) if is_overtaken(&error) && !on.is_empty() => {
+                self.expect_for_write(name, on).await?;
+                Err(s3_error!(ConditionalRequestConflict, "{name} was changed meanwhile"))
+            }
+            done => done,
         }
     }
 
@@ -91,13 +110,14 @@ impl Store {
             if_none_match: input.if_none_match.take(),
             ..Conditions::default()
         };
-        self.expect_for_write(&name, &on).await?;
+        let there = self.expect_for_write(&name, &on).await?;
         let notes = kept_headers!(input).notes()?;
         let expected = expected_body!(request);
         let _room = self.memory.take(request.credentials.as_ref(), expected.length).await?;
-        let put = |source, options| self.volume.put(&name, source, options);
+        let put = |source, options| self.volume.put(&name, source, expecting(there, options));
         let origin = body_origin!(request);
-        let (report, received) = self.receive(origin, expected, notes, put).await?;
+        let received = self.receive(origin, expected, notes, put).await;
+        let (report, received) = self.judge_again(received, &name, &on).await?;
         self.keep_new(&report, &received.md5);
         self.continuations.note_change(&name);
         let mut output = dto::PutObjectOutput {
@@ -242,11 +262,14 @@ impl Store {
     /// Removes an object. Succeeds if the object does not exist, unless it should match something.
     pub async fn remove(&self, bucket: &str, key: &str, on: &Conditions) -> S3Result<()> {
         let name = self.name_of(bucket, key).await?;
-        self.expect_for_write(&name, on).await?;
-        match self.volume.remove(&name).await {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(told(&error)),
-            _ => {}
-        }
+        let remove = || async {
+            let there = self.expect_for_write(&name, on).await?;
+            match self.volume.remove_if(&name, there).await {
+                Err(error) if error.kind() != ErrorKind::NotFound => Err(told(&error)),
+                _ => Ok(()),
+            }
+        };
+        unless_overtaken(remove).await?;
         self.continuations.note_change(&name);
         Ok(())
     }
@@ -262,8 +285,10 @@ impl Store {
         expect_change(&input, &source)?;
         self.expect_bucket(&input.bucket).await?;
         let name = self.name_of(&input.bucket, &input.key).await?;
-        self.expect_for_write(&name, &target).await?;
-        let copy = || self.copy_object(&name, &source, input.clone());
+        let copy = || async {
+            let there = self.expect_for_write(&name, &target).await?;
+            self.copy_object(&name, &source, input.clone(), there).await
+        };
         let facts = unless_overtaken(copy).await?;
         let result = dto::CopyObjectResult {
             e_tag: Some(facts.etag()),
@@ -282,6 +307,7 @@ impl Store {
         name: &ObjectName,
         (bucket, key): &(String, String),
         mut input: dto::CopyObjectInput,
+        there: Expected,
     ) -> S3Result<ObjectFacts> {
         let found = self.object(bucket, key).await?;
         let on = Conditions::new(
@@ -297,7 +323,7 @@ impl Store {
         let notes = copied_notes(found.notes(), &mut input)?;
         match found.name() == name {
             true => self.renote(found, notes, None).await,
-            false => self.rewrite(name, found, notes).await,
+            false => self.rewrite(name, found, notes, there).await,
         }
     }
 
@@ -327,12 +353,13 @@ impl Store {
         name: &ObjectName,
         found: FoundObject,
         notes: Notes,
+        there: Expected,
     ) -> S3Result<ObjectFacts> {
         let length = found.length();
         let room = self.memory.take_for_copy(length).await?;
         let origin = self.read_for_copy(found, 0..length, room.clone());
         let expected = ExpectedBody { length: Some(length), ..ExpectedBody::default() };
-        let put = |source, options| self.volume.put(name, source, options);
+        let put = |source, options| self.volume.put(name, source, expecting(there, options));
         let (report, received) = self.receive(origin, expected, notes, put).await?;
         self.continuations.note_change(name);
         Ok(self.keep_new(&report, &received.md5))
@@ -425,6 +452,12 @@ fn options(length: Option<u64>, notes: Notes, fate: BodyFate) -> PutOptions {
         let etag = [(ETAG.to_owned(), received.md5)];
         notes.clone().into_iter().chain(etag).chain(notes_of(received.checksum)).collect()
     }));
+    options
+}
+
+fn expecting(expected: Expected, options: PutOptions) -> PutOptions {
+    let mut options = options;
+    options.expected = expected;
     options
 }
 

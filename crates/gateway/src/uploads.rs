@@ -230,7 +230,7 @@ impl Store {
         stated: &StatedWhole,
     ) -> S3Result<(String, Checksum)> {
         let name = upload.name().clone();
-        self.expect_for_write(&name, on).await?;
+        let there = self.expect_for_write(&name, on).await?;
         let stored = upload.pieces().await.map_err(|error| told(&error))?;
         let (pieces, etag) = chosen(wanted, &stored)?;
         stated.expect_of(&pieces)?;
@@ -241,7 +241,7 @@ impl Store {
         let etag_note = [(ETAG.to_owned(), etag.clone())];
         let notes = etag_note.into_iter().chain(notes_of(checksum.clone())).collect();
         let report = upload
-            .complete(pieces, notes, Default::default())
+            .complete(pieces, notes, Default::default(), there)
             .await
             .map_err(|error| told(&error))?;
         self.keep_new(&report, &etag);

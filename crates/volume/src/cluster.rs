@@ -19,6 +19,7 @@ use crate::setup::Setup;
 use crate::stages::{allowed_losses, losses_at, parts_of, shard_tolerance};
 use crate::strangers::Strangers;
 use crate::transfer::{Pace, Place};
+use crate::turns::Turns;
 
 /// Largest number of attempts at work on an object, if other processes keep replacing the object
 /// meanwhile.
@@ -35,6 +36,8 @@ pub(crate) struct Cluster {
     marks: Vec<Mark>,
     /// The manifests on the nodes that do not belong there.
     pub strangers: Strangers,
+    /// The names that writers of this process are at.
+    pub turns: Turns,
     watcher: Option<Watcher>,
 }
 
@@ -66,8 +69,8 @@ impl Cluster {
         let quorum = Quorum::new(count, losses)?.with_drained(drained)?;
         let paces = (0..count).map(|_| Arc::new(Pace::default())).collect();
         let marks = (0..count).map(|_| Mark::default()).collect();
-        let strangers = Strangers::default();
-        Ok(Self { setup, members, quorum, paces, marks, strangers, watcher: None })
+        let (strangers, turns) = (Strangers::default(), Turns::default());
+        Ok(Self { setup, members, quorum, paces, marks, strangers, turns, watcher: None })
     }
 
     /// Limits the traffic with each node to `rate` bytes a second in each direction.

@@ -31,11 +31,12 @@ use crate::node::{MOST_KEPT, Mode, WholeWriter, Writer};
 use crate::outside::{block, new_object};
 use crate::overview::Overview;
 use crate::protocol::{
-    Action, Answer, Listed, NewParts, NodeIndex, PartIndex, Put, PutOutcome, Request, Spread,
-    Version,
+    Action, Answer, Expected, Listed, NewParts, NodeIndex, PartIndex, Put, PutOutcome, Request,
+    Spread, Version,
 };
 use crate::transfer::ShardedObject;
 use crate::transfer::send::{Sent, send};
+use crate::turns::Turn;
 use crate::unfinished::PutRecord;
 
 /// The settings of a put.
@@ -55,6 +56,10 @@ pub struct PutOptions {
     /// what it shows. So the new version supersedes the versions that were acknowledged before the
     /// overview; a version of the same name that others write meanwhile may count instead.
     pub overview: Option<Arc<Overview>>,
+    /// What the name must have when the version is numbered, after the source was read. Of several
+    /// puts through one [`crate::Volume`] that expect the same, one succeeds. Other processes may
+    /// put at the same moment; then both succeed, and the greater version counts.
+    pub expected: Expected,
     /// When the object was written, if it is written anew in its own place.
     pub(crate) created: Option<u64>,
     /// The moment from which the pieces of an object in pieces are kept for it, if it is not now.
@@ -226,6 +231,7 @@ impl<'a> PutJob<'a> {
         mut hands: PutHands<'_>,
     ) -> Result<PutReport, FailedPut> {
         let put = Put::new(self.cluster.quorum, self.object, parts);
+        let put = put.expecting(self.options.expected);
         let put = self.options.time.into_iter().fold(put, Put::at_time);
         let put = self.old.into_iter().fold(put, Put::in_place_of);
         let (listed, is_owed, put) = hands.run(put, self.object).await?;
@@ -274,6 +280,7 @@ impl PutReport {
 pub(crate) struct RemoveJob<'a> {
     pub cluster: &'a Cluster,
     pub name: &'a ObjectName,
+    pub expected: Expected,
 }
 
 /// The result of a removal.
@@ -292,10 +299,10 @@ impl RemoveJob<'_> {
     /// Returns the result, and the uploads that had stored the pieces of the removed versions.
     pub async fn run(self) -> Result<(RemoveReport, BTreeSet<String>)> {
         let (cluster, object) = (self.cluster, new_object()?);
-        let mut hands =
-            PutHands::new(cluster, self.name, PutOptions::default(), NewContent::Removed);
+        let options = PutOptions { expected: self.expected, ..PutOptions::default() };
+        let mut hands = PutHands::new(cluster, self.name, options, NewContent::Removed);
         let parts = NewParts::Removed { order: cluster.inline_order(object) };
-        let put = Put::new(cluster.quorum, object, parts);
+        let put = Put::new(cluster.quorum, object, parts).expecting(self.expected);
         let (listed, is_owed, _) = hands.run(put, object).await?;
         let replaced = hands.name.replaced();
         Ok((RemoveReport { listed, is_owed, flaws: hands.name.log.flaws }, replaced))
@@ -355,6 +362,8 @@ struct PutHands<'a> {
     pub source: Option<Box<dyn Read + Send>>,
     /// The record of what is stored, until manifests follow. It stays if the put is given up.
     pub record: Option<Arc<PutRecord>>,
+    /// The turn at the name, from the moment at which nothing is left but to write the manifests.
+    turn: Option<Turn<'a>>,
     options: PutOptions,
     /// When the manifest was made.
     pub created: u64,
@@ -375,6 +384,7 @@ impl<'a> PutHands<'a> {
             pulse: Arc::new(Pulse::since(options.begun.unwrap_or_else(Since::now))),
             source: None,
             record: None,
+            turn: None,
             options,
             created: 0,
             content,
@@ -385,7 +395,11 @@ impl<'a> PutHands<'a> {
     /// Runs a put to its end, and leaves a hint if something is owed. Returns the version, whether
     /// something is owed, and what the put knows.
     async fn run(&mut self, put: Put, object: ObjectId) -> Result<(Listed, bool, Put), FailedPut> {
+        if self.source.is_none() {
+            self.take_turn().await;
+        }
         let (outcome, put) = drive(put, self).await;
+        self.turn = None;
         let PutOutcome::Committed { listed, is_owed } = outcome else {
             let is_open = !self.name.manifests.is_empty();
             return Err(FailedPut { error: self.failure(&outcome), is_open });
@@ -395,6 +409,11 @@ impl<'a> PutHands<'a> {
             FolderHints::owed(cluster).leave(object, name).await;
         }
         Ok((listed, is_owed, put))
+    }
+
+    async fn take_turn(&mut self) {
+        let NameFiles { cluster, name } = self.name.files;
+        self.turn = Some(cluster.turns.take(name, self.options.expected).await);
     }
 
     /// Returns how the object is cut into shards, if it is.
@@ -463,7 +482,7 @@ impl<'a> PutHands<'a> {
                 (ErrorKind::TooFewNodes, message)
             }
             PutOutcome::Superseded => {
-                let what = "was replaced or removed meanwhile; what is there now stays";
+                let what = "was written, replaced or removed meanwhile; what is there now stays";
                 (ErrorKind::Busy, format!("{name} {what}"))
             }
             PutOutcome::Committed { .. } => (ErrorKind::Internal, "the put succeeded".to_owned()),
@@ -662,7 +681,9 @@ impl<'a> Hands for PutHands<'a> {
         let (Some(source), Some(layout)) = (self.source.take(), self.layout().cloned()) else {
             return self.name.store(parts).await;
         };
-        self.send(source, layout, parts).await.unwrap_or_else(|error| {
+        let sent = self.send(source, layout, parts).await;
+        self.take_turn().await;
+        sent.unwrap_or_else(|error| {
             self.error = Some(error);
             vec![Answer::Failed; parts.len()]
         })

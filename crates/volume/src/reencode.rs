@@ -21,7 +21,7 @@ use crate::get::ahead;
 use crate::manifest::{Notes, Piece};
 use crate::names::{self, ObjectName};
 use crate::outside::{random, take};
-use crate::protocol::Version;
+use crate::protocol::{Expected, Version};
 use crate::put::{PutJob, PutOptions, PutReport};
 use crate::transfer::receive::Pieces;
 
@@ -119,6 +119,7 @@ fn in_place_of<'a>(
     options.length = Some(object.length());
     options.created = Some(object.created());
     let old = object.listed().version;
+    options.expected = Expected::Version(old);
     Ok(PutJob { cluster, name, object: greater(old.object)?, options, old: Some(old) })
 }
 

@@ -92,7 +92,8 @@ impl<'a> ResumeJob<'a> {
         }
         self.file.expect_unchanged().map_err(reading)?;
         let notes = self.options.notes.as_ref().map(|notes| notes()).unwrap_or_default();
-        let mut report = upload.complete(pieces, notes, self.options.attributes).await?;
+        let PutOptions { attributes, expected, .. } = self.options;
+        let mut report = upload.complete(pieces, notes, attributes, expected).await?;
         report.is_inline = false;
         reports.into_iter().for_each(|piece| report.add(piece));
         for kept in verdicts {

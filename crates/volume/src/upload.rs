@@ -56,7 +56,7 @@ use crate::manifest::{Notes, Piece, check_notes};
 use crate::names::{self, CLOSING, ObjectName, PIECES, UPLOADS};
 use crate::outside::new_object;
 use crate::overview::Overview;
-use crate::protocol::{Get, Listed, NodeIndex, Version, VersionKind};
+use crate::protocol::{Expected, Get, Listed, NodeIndex, Version, VersionKind};
 use crate::put::{FailedPut, PutJob, PutOptions, PutReport, RemoveJob};
 
 /// Seconds after which an unfinished upload is given up, since its last piece.
@@ -429,10 +429,12 @@ async fn list(cluster: &Cluster, prefix: &str) -> Result<BTreeMap<ObjectName, Li
 
 /// Removes objects that may be gone already.
 async fn remove_all(cluster: &Cluster, names: impl IntoIterator<Item = ObjectName>) -> Result<()> {
-    let remove = async |name: ObjectName| match (RemoveJob { cluster, name: &name }).run().await {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    };
+    let expected = Expected::Anything;
+    let remove =
+        async |name: ObjectName| match (RemoveJob { cluster, name: &name, expected }).run().await {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        };
     stream::iter(names).map(remove).buffer_unordered(AT_ONCE).try_collect().await
 }
 
@@ -603,22 +605,25 @@ impl Upload<'_> {
 
     /// Gives the name its object: these pieces, one after the other. Pieces that are left out are
     /// removed. `notes` are added to the notes of the upload, and `attributes` are kept like the
-    /// attributes of a file that was put.
+    /// attributes of a file that was put. The name must have what is expected.
     ///
     /// # Errors
     /// If the numbers do not ascend ([`ErrorKind::Parameters`]), if the upload was completed or
-    /// given up meanwhile ([`ErrorKind::Busy`]); as [`crate::Volume::put`]. Whether the pieces are
+    /// given up meanwhile, or the name has something else
+    /// ([`ErrorKind::Busy`]); as [`crate::Volume::put`]. Whether the pieces are
     /// there is not looked at: [`Self::pieces`] tells it.
     pub async fn complete(
         mut self,
         pieces: Vec<Piece>,
         notes: Notes,
         attributes: Attributes,
+        expected: Expected,
     ) -> Result<PutReport> {
         let begun = Since::now();
         let chosen: BTreeSet<u32> = pieces.iter().map(|piece| piece.number).collect();
         let notes: Notes = self.record.notes.clone().into_iter().chain(notes).collect();
-        let options = PutOptions { attributes, begun: Some(begun), ..PutOptions::default() };
+        let options = PutOptions { attributes, expected, ..PutOptions::default() };
+        let options = PutOptions { begun: Some(begun), ..options };
         let options = PutOptions { notes: Some(Arc::new(move || notes.clone()) as _), ..options };
         let flag = self.raise_flag().await?;
         let completed = self.complete_flagged(pieces, options).await;

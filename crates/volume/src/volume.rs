@@ -36,7 +36,7 @@ use crate::overview::Overview;
 use crate::placement::Member;
 use crate::plain::{self, Pattern, PlainFiles};
 use crate::promote::{Repaired, promote};
-use crate::protocol::Listed;
+use crate::protocol::{Expected, Listed};
 use crate::put::{PutJob, PutOptions, PutReport, RemoveJob, RemoveReport};
 use crate::reencode::{ReencodeJob, Reencoded, renote};
 use crate::repair::NameRepair;
@@ -279,8 +279,17 @@ impl Volume {
     /// ([`ErrorKind::TooFewNodes`]), or if the name is one of the volume's own
     /// ([`ErrorKind::Parameters`]).
     pub async fn remove(&self, name: &ObjectName) -> Result<RemoveReport> {
+        self.remove_if(name, Expected::Anything).await
+    }
+
+    /// Removes an object as [`Volume::remove`], if the name has what is expected.
+    ///
+    /// # Errors
+    /// As [`Volume::remove`], and if the name has something else ([`ErrorKind::Busy`]).
+    pub async fn remove_if(&self, name: &ObjectName, expected: Expected) -> Result<RemoveReport> {
         names::expect_free(name)?;
-        let (report, replaced) = RemoveJob { cluster: &self.cluster, name }.run().await?;
+        let job = RemoveJob { cluster: &self.cluster, name, expected };
+        let (report, replaced) = job.run().await?;
         self.all_uploads().clear(&replaced).await;
         Ok(report)
     }

@@ -4,12 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures::TryStreamExt;
+use futures::future::join_all;
 use opendal::ErrorKind;
 use paritas_gateway::Keys;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::fixture::{Fixture, ask, content, make_bucket, open_to_all, put_behind, serve};
+use crate::fixture::{
+    Fixture, ask, code_of, content, get, make_bucket, open_to_all, put_behind, serve,
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn objects_are_put_read_listed_and_removed() {
@@ -308,6 +311,58 @@ async fn what_is_not_offered_changes_nothing() {
     let answer = ask(&open, "POST /photos?delete", &[], delete).await;
     assert!(answer.contains("<Code>PreconditionFailed</Code>"), "{answer}");
     assert!(ask(&open, "GET /photos/a", &[], "").await.ends_with("\r\n\r\nfirst"));
+}
+
+/// A condition must hold when the body has come, not only when the request begins.
+#[tokio::test(flavor = "multi_thread")]
+async fn conditions_are_judged_when_the_body_has_come() {
+    let open = open_to_all().await;
+    for (condition, now, code) in [
+        ("If-None-Match: *", "other", "PreconditionFailed"),
+        ("If-Match: \"8b04d5e3775d298e78455efc5ca404d5\"", "other", "PreconditionFailed"),
+        ("If-Match: \"8b04d5e3775d298e78455efc5ca404d5\"", "first", "ConditionalRequestConflict"),
+        ("If-Match: *", "other", "ConditionalRequestConflict"),
+    ] {
+        let begins_with = if condition == "If-None-Match: *" { None } else { Some("first") };
+        ask(&open, "DELETE /photos/a", &[], "").await;
+        if let Some(body) = begins_with {
+            ask(&open, "PUT /photos/a", &[], body).await;
+        }
+        let mut late = TcpStream::connect(open.address).await.unwrap();
+        let head = format!(
+            "PUT /photos/a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{condition}\r\n\
+             Content-Length: 4\r\nExpect: 100-continue\r\n\r\n"
+        );
+        late.write_all(head.as_bytes()).await.unwrap();
+        // The gateway wants the body once the conditions hold.
+        let mut answer = vec![0; 25];
+        late.read_exact(&mut answer).await.unwrap();
+        assert!(answer.starts_with(b"HTTP/1.1 100 Continue"), "{condition}");
+        ask(&open, "PUT /photos/a", &[], now).await;
+        late.write_all(b"late").await.unwrap();
+        let mut answer = String::new();
+        late.read_to_string(&mut answer).await.unwrap();
+        assert_eq!(code_of(&answer), code, "{condition}, now {now}: {answer}");
+        assert_eq!(get(&open, "a").await, now);
+    }
+}
+
+/// Of several clients that want to write a new object through one gateway, one does.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_of_many_writes_a_new_object() {
+    let open = open_to_all().await;
+    for key in ["a", "b", "c"] {
+        let bodies: Vec<String> = (0..8).map(|number| format!("{key}{number}")).collect();
+        let line = format!("PUT /photos/{key}");
+        let put = async |body: &String| ask(&open, &line, &["If-None-Match: *"], body).await;
+        let answers = join_all(bodies.iter().map(put)).await;
+        let won: Vec<usize> =
+            (0..8).filter(|&at| answers[at].starts_with("HTTP/1.1 200")).collect();
+        assert_eq!(won.len(), 1, "{answers:?}");
+        let lost = answers.iter().filter(|answer| code_of(answer) == "PreconditionFailed");
+        assert_eq!(lost.count(), 7, "{answers:?}");
+        assert_eq!(get(&open, key).await, bodies[won[0]]);
+    }
 }
 
 /// Tags stand beside the bytes: giving some changes neither ETag nor time nor checksum.

@@ -34,7 +34,7 @@ pub use get::{Get, GetOutcome};
 pub use machine::{NextStep, Procedure, RunningMachine};
 pub use orphans::Census;
 pub use promote::{Promote, PromoteOutcome};
-pub use put::{NewParts, Put, PutOutcome};
+pub use put::{Expected, NewParts, Put, PutOutcome};
 pub use quorum::Quorum;
 pub use repair::{Repair, RepairOutcome};
 pub use spread::{PartPlaces, Spread};

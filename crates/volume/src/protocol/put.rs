@@ -20,8 +20,10 @@
 //!
 //! A put in place of a version ([`Put::in_place_of`]) stores the same bytes anew. Its version has
 //! the generation of the old one and a greater id. So it supersedes the old version, but never a
-//! version with other bytes, whether written earlier or later. If a survey shows that another
-//! version is the greatest, all is discarded.
+//! version with other bytes, whether written earlier or later.
+//!
+//! If a survey shows that the name has another version than the put expects ([`Put::expecting`]),
+//! all is discarded. The last survey counts, so the put may take as long as it wants before.
 
 use std::collections::BTreeSet;
 
@@ -62,6 +64,29 @@ pub enum NewParts {
     },
 }
 
+/// What a name must have for a new version to be written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Expected {
+    /// Anything: whatever is there is superseded.
+    #[default]
+    Anything,
+    /// No object: the name has no version, or was removed.
+    Nothing,
+    /// The object of this version.
+    Version(Version),
+}
+
+impl Expected {
+    /// Whether the name may have this object, or none.
+    fn fits(self, object: Option<Version>) -> bool {
+        match self {
+            Self::Anything => true,
+            Self::Nothing => object.is_none(),
+            Self::Version(version) => object == Some(version),
+        }
+    }
+}
+
 /// Writes a new version of a name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Put {
@@ -83,6 +108,8 @@ pub struct Put {
     surveyed: u64,
     /// The time by which the version is numbered instead.
     time: Option<u64>,
+    expected: Expected,
+    /// The version that has the same bytes.
     old: Option<Version>,
 }
 
@@ -111,8 +138,7 @@ pub enum PutOutcome {
     },
     /// There is no object to remove: the name has no version, or a settled mark is the greatest.
     NotFound,
-    /// The version that was to be replaced is gone, or no longer the greatest. Nothing was made
-    /// visible.
+    /// The name has something else than the put expected. Nothing was made visible.
     Superseded,
     /// Nothing was made visible: too few nodes answered, or too few parts could be stored.
     Refused {
@@ -153,6 +179,7 @@ impl Put {
             removal: Removal::default(),
             surveyed: 0,
             time: None,
+            expected: Expected::Anything,
             old: None,
         }
     }
@@ -165,7 +192,13 @@ impl Put {
     /// Makes the object replace `old`, a version with the same bytes, unless a version greater than
     /// `old` is found. The object's id must be greater than that of `old`.
     pub fn in_place_of(self, old: Version) -> Self {
-        Self { old: Some(old), ..self }
+        Self { old: Some(old), ..self }.expecting(Expected::Version(old))
+    }
+
+    /// Writes the version only if a survey, the last one before manifests are written, shows that
+    /// the name has what is expected. A put that surveys at the same moment may still be missed.
+    pub fn expecting(self, expected: Expected) -> Self {
+        Self { expected, ..self }
     }
 
     /// Returns where parts were stored.
@@ -219,10 +252,9 @@ impl Put {
         }
     }
 
-    /// Returns whether the put replaces a version that is no longer the greatest.
+    /// Whether the name has something else than the put expects.
     fn is_superseded(&self) -> bool {
-        let counts = self.view.object().map(|listed| listed.version);
-        self.old.is_some() && self.old != counts
+        !self.expected.fits(self.view.object().map(|listed| listed.version))
     }
 
     /// Deletes the stored parts, which are not visible yet.

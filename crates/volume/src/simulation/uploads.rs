@@ -15,6 +15,7 @@ use super::shared::{SharedUpload, SharedUploads, content};
 use crate::found::GetOptions;
 use crate::manifest::{Notes, Piece};
 use crate::names;
+use crate::protocol::Expected;
 use crate::put::PutOptions;
 use crate::upload::Upload;
 use crate::volume::Volume;
@@ -127,7 +128,9 @@ impl Scene {
             (pieces, uploads.compose(bytes.concat()))
         };
         let deed = self.history().begin(number, Act::Put(content, None));
-        let report = upload.complete(pieces, Notes::new(), Attributes::default()).await?;
+        let report = upload
+            .complete(pieces, Notes::new(), Attributes::default(), Expected::Anything)
+            .await?;
         self.history().end(deed, Act::Put(content, Some(report.listed)));
         Ok(())
     }

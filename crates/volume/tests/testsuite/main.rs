@@ -3,6 +3,7 @@
 
 mod common;
 mod conformance;
+mod expected;
 mod failing_put;
 mod faults;
 mod homes;

@@ -11,7 +11,7 @@ use crate::common::{Disks, content, get, listed, name, put_piece};
 use paritas_shards::Attributes;
 use paritas_volume::node::NodeCall;
 use paritas_volume::{
-    ErrorKind, GetOptions, PutOptions, Reencoded, State, SteadyFile, Upload, Volume,
+    ErrorKind, Expected, GetOptions, PutOptions, Reencoded, State, SteadyFile, Upload, Volume,
 };
 use paritas_volume::{Notes, Piece};
 
@@ -38,14 +38,14 @@ async fn stored<'v>(volume: &'v Volume, bytes: &[u8]) -> (Upload<'v>, Vec<Piece>
 
 async fn completed(volume: &Volume, bytes: &[u8]) {
     let (upload, pieces) = stored(volume, bytes).await;
-    upload.complete(pieces, Notes::new(), Attributes::default()).await.unwrap();
+    upload.complete(pieces, Notes::new(), Attributes::default(), Expected::Anything).await.unwrap();
 }
 
 /// Returns an upload as a client knows it who found it before somebody else completed it.
 async fn overtaken<'v>(volume: &'v Volume, bytes: &[u8]) -> Upload<'v> {
     let (upload, pieces) = stored(volume, bytes).await;
     let found = volume.find_upload(upload.id()).await.unwrap();
-    upload.complete(pieces, Notes::new(), Attributes::default()).await.unwrap();
+    upload.complete(pieces, Notes::new(), Attributes::default(), Expected::Anything).await.unwrap();
     found
 }
 
@@ -62,7 +62,10 @@ async fn pieces_become_one_object() {
     let again = volume.find_upload(&id).await.unwrap();
     assert_eq!((again.name(), again.notes()), (&name(OBJECT), &notes("video")));
     put_piece(&again, 8, b"left out").await;
-    again.complete(pieces.clone(), notes("film"), Attributes::default()).await.unwrap();
+    again
+        .complete(pieces.clone(), notes("film"), Attributes::default(), Expected::Anything)
+        .await
+        .unwrap();
     assert_eq!(listed(&volume, "").await, [OBJECT]);
     assert_eq!(listed(&volume, ".paritas/pieces/").await.len(), 3, "the fourth is removed");
     assert_eq!(volume.uploads().await.unwrap().len(), 0);
@@ -89,7 +92,7 @@ async fn pieces_are_verified_repaired_and_cut_anew_as_objects_are() {
     let volume = disks.volume("4+2").await;
     let (upload, pieces) = stored(&volume, &bytes).await;
     let first = pieces[0].number.to_string();
-    upload.complete(pieces, Notes::new(), Attributes::default()).await.unwrap();
+    upload.complete(pieces, Notes::new(), Attributes::default(), Expected::Anything).await.unwrap();
     let state = async || volume.verify(&name(OBJECT), true).await.unwrap().state;
     assert_eq!(state().await, State::Intact);
     let parts = disks.files("objects");
@@ -126,7 +129,10 @@ async fn a_lost_piece_is_told_and_others_are_repaired() {
     let disks = Disks::new(6);
     let volume = disks.volume("4+2").await;
     let (upload, pieces) = stored(&volume, &content(CUT.iter().sum())).await;
-    upload.complete(pieces.clone(), Notes::new(), Attributes::default()).await.unwrap();
+    upload
+        .complete(pieces.clone(), Notes::new(), Attributes::default(), Expected::Anything)
+        .await
+        .unwrap();
     shards_of(&disks, &pieces[0])[..3].iter().for_each(|path| fs::remove_file(path).unwrap());
     fs::remove_file(&shards_of(&disks, &pieces[1])[0]).unwrap();
     let error = volume.repair(&name(OBJECT), false).await.unwrap_err();
@@ -202,7 +208,10 @@ async fn who_completes_and_who_gives_up_see_each_other() {
     let (upload, pieces) = stored(&volume, &bytes).await;
     let early = volume.find_upload(upload.id()).await.unwrap();
     assert!(early.give_up().await.unwrap());
-    let error = upload.complete(pieces, Notes::new(), Attributes::default()).await.unwrap_err();
+    let error = upload
+        .complete(pieces, Notes::new(), Attributes::default(), Expected::Anything)
+        .await
+        .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Busy);
     assert!(get(&volume, OBJECT).await.unwrap() == bytes);
     volume.remove(&name(OBJECT)).await.unwrap();
@@ -224,7 +233,8 @@ async fn completing_and_giving_up_at_once_lose_nothing() {
         let (upload, pieces) = stored(&volume, &bytes).await;
         let other = volume.find_upload(upload.id()).await.unwrap();
         let id = upload.id().to_owned();
-        let complete = upload.complete(pieces, Notes::new(), Attributes::default());
+        let complete =
+            upload.complete(pieces, Notes::new(), Attributes::default(), Expected::Anything);
         let give_up = async {
             tokio::time::sleep(std::time::Duration::from_millis(round)).await;
             other.give_up().await
@@ -277,7 +287,10 @@ async fn a_part_may_have_several_pieces() {
     let pieces = upload.pieces().await.unwrap();
     let parts: Vec<_> = pieces.iter().map(|it| (it.piece.part(), it.piece.length)).collect();
     assert_eq!(parts, [(7, 5), (7, 6)]);
-    upload.complete(vec![pieces[1].piece], Notes::new(), Attributes::default()).await.unwrap();
+    upload
+        .complete(vec![pieces[1].piece], Notes::new(), Attributes::default(), Expected::Anything)
+        .await
+        .unwrap();
     assert!(get(&volume, OBJECT).await.unwrap() == b"second");
     assert_eq!(listed(&volume, ".paritas/pieces/").await.len(), 1);
     let upload = volume.begin_upload(&name(OBJECT), Notes::new()).await.unwrap();

@@ -9,7 +9,9 @@ use crate::common::gate::Gate;
 use crate::common::{Disks, content, get, listed, name, put, put_piece};
 use paritas_shards::Attributes;
 use paritas_volume::node::{Counters, NodeCall};
-use paritas_volume::{ErrorKind, GetOptions, Notes, Piece, PutOptions, State, Upload, Volume};
+use paritas_volume::{
+    ErrorKind, Expected, GetOptions, Notes, Piece, PutOptions, State, Upload, Volume,
+};
 
 const OBJECT: &str = "films/a";
 /// The folder of the manifests of the object's name begins so.
@@ -31,7 +33,7 @@ async fn pieces_of(upload: &Upload<'_>) -> Vec<Piece> {
 }
 
 async fn complete(upload: Upload<'_>, pieces: Vec<Piece>) -> paritas_volume::Result<()> {
-    upload.complete(pieces, Notes::new(), Attributes::default()).await.map(drop)
+    upload.complete(pieces, Notes::new(), Attributes::default(), Expected::Anything).await.map(drop)
 }
 
 /// Makes the versions of all own objects of a kind older.
@@ -336,7 +338,7 @@ async fn too_many_notes_are_refused_at_once() {
     refused(volume.begin_upload(&name(OBJECT), notes.clone()).await.unwrap_err());
     assert_eq!((disks.files("objects").len(), disks.files("manifests").len()), (0, 0));
     let (upload, pieces) = stored(&volume, &content(2 * CUT)).await;
-    let completed = upload.complete(pieces, notes, Attributes::default()).await;
+    let completed = upload.complete(pieces, notes, Attributes::default(), Expected::Anything).await;
     refused(completed.unwrap_err());
     assert_eq!(listed(&volume, ".paritas/closing/").await, [""; 0]);
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::world::{ENOUGH, Fetch, Job, Mutation, Run, STAGES, World, WorldState, id};
 use crate::protocol::action::ask;
 use crate::protocol::{
-    Action, Answer, Event, Get, GetOutcome, Listed, NewParts, Procedure, Promote, PromoteOutcome,
-    Put, PutOutcome, Repair, RepairOutcome, Request, RunningMachine,
+    Action, Answer, Event, Expected, Get, GetOutcome, Listed, NewParts, Procedure, Promote,
+    PromoteOutcome, Put, PutOutcome, Repair, RepairOutcome, Request, RunningMachine, VersionKind,
 };
 
 /// Starts a machine.
@@ -32,6 +32,10 @@ impl Run {
                 true => put.in_place_of(world.first()),
                 false => put,
             };
+            let put = match world.jobs[at] == Job::InlineNew && !world.breaks(Mutation::EarlyLook) {
+                true => put.expecting(Expected::Nothing),
+                false => put,
+            };
             Self::Put(started(put), acked)
         };
         let mut spread = world.spread();
@@ -42,7 +46,10 @@ impl Run {
                 let asks_first = missing == 0;
                 put(NewParts::Shards { spread, needed: STAGES[0] - missing, asks_first })
             }
-            Job::Inline => put(NewParts::Inline { length: 1, order }),
+            Job::InlineNew if world.breaks(Mutation::EarlyLook) && is_object(state.acked) => {
+                Self::Ended
+            }
+            Job::Inline | Job::InlineNew => put(NewParts::Inline { length: 1, order }),
             Job::Remove => put(NewParts::Removed { order }),
             Job::Get => Self::Get(started(Get::new(quorum)), acked),
             Job::Promote => {
@@ -142,9 +149,12 @@ impl Run {
     ) {
         let mut run = (*state.jobs[at]).clone();
         if run.is_about_to_survey(world)
-            && let Self::Put(machine, _) = &mut run
+            && let Self::Put(machine, before) = &mut run
         {
             machine.note_time(state.now);
+            if world.jobs[at] == Job::InlineNew {
+                *before = state.acked;
+            }
         }
         let event = Event { action, answer };
         match &mut run {
@@ -176,6 +186,9 @@ fn ended_put(
         None => return Run::Put(put, before),
         Some(PutOutcome::Committed { listed, is_owed }) => {
             world.reach(if *is_owed { "put: committed, something owed" } else { "put: committed" });
+            if world.is_new(listed.version.object) && is_object(before) {
+                state.flaw = Some("a put that expects nothing replaces an object");
+            }
             committed(world, state, *listed, before);
         }
         Some(PutOutcome::Open { listed, .. }) if world.breaks(Mutation::RollBack) => {
@@ -196,6 +209,11 @@ fn ended_put(
         Some(PutOutcome::Superseded) => world.reach("put: superseded"),
     }
     Run::Ended
+}
+
+/// Whether a version is one of an object.
+fn is_object(listed: Option<Listed>) -> bool {
+    listed.is_some_and(|listed| listed.kind == VersionKind::Put)
 }
 
 /// Checks a version that was committed, and takes it in.

@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use stateright::{Checker, HasDiscoveries, Model, UniformChooser};
 
-use world::Job::{Get, Inline, Promote, Put, PutMost, Remove, Repair, Rewrite, Scrub};
+use world::Job::{Get, Inline, InlineNew, Promote, Put, PutMost, Remove, Repair, Rewrite, Scrub};
 use world::{Misfortune, Mutation, World};
 
 use crate::protocol::VersionKind;
@@ -74,7 +74,7 @@ fn small_worlds_are_sound_and_have_every_outcome() {
 
 fn small_worlds() -> Vec<World> {
     let mut worlds = Vec::new();
-    for job in [Put, PutMost, Inline, Remove, Promote, Repair, Rewrite, Scrub, Get] {
+    for job in [Put, PutMost, Inline, InlineNew, Remove, Promote, Repair, Rewrite, Scrub, Get] {
         worlds.push(World::new(3, &[job], ROUGH));
         worlds.push(World::new(4, &[job], CRASH));
     }
@@ -98,6 +98,8 @@ fn small_worlds() -> Vec<World> {
     for jobs in [&[Put][..], &[Inline, Get], &[Remove]] {
         worlds.push(World::new(4, jobs, CRASH).with_a_drained_node());
     }
+    worlds.push(World::new(3, &[Inline, InlineNew], CRASH).from(None));
+    worlds.push(World::new(3, &[InlineNew, Remove], CRASH).from(MARK));
     // Their manifests are on different nodes, and the reader asks one node after the other.
     for jobs in [[Inline, Inline, Get], [Inline, Remove, Get]] {
         worlds.push(World::new(3, &jobs, FAULT).from(None));
@@ -160,6 +162,7 @@ fn broken_rules_are_found() {
         (World::new(3, &[Inline, Get], Misfortune { losses: 1, ..FAULT }).from(None), EmptyAnswers),
         (World::new(3, &[Inline, Get, Inline], faults(2)).from(None), BareNodes),
         (World::new(3, &[Rewrite, Inline], CALM), NewNumber),
+        (World::new(3, &[Inline, InlineNew], CALM).from(None), EarlyLook),
         (
             World::new(3, &[Repair, Inline], Misfortune { days: 1, faults: 1, ..CRASH }).from(MARK),
             NoClock,

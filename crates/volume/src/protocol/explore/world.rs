@@ -66,6 +66,8 @@ pub enum Mutation {
     EarlyClock,
     /// What is written again gets a new generation.
     NewNumber,
+    /// A put that expects nothing looks when it begins, and not when it is numbered.
+    EarlyLook,
 }
 
 /// What a job does. The object that a put writes has the job's number plus 1 as its id.
@@ -77,6 +79,8 @@ pub enum Job {
     PutMost,
     /// Puts an object that stands in its manifest.
     Inline,
+    /// Puts an object that stands in its manifest, if there is none.
+    InlineNew,
     Remove,
     /// Writes the initial bytes again, in place of their version.
     Rewrite,
@@ -113,7 +117,13 @@ pub struct Fetch {
 impl Job {
     /// Whether the job makes a new version.
     pub fn writes(self) -> bool {
-        matches!(self, Self::Put | Self::PutMost | Self::Inline | Self::Remove | Self::Rewrite)
+        let reads = [Self::Get, Self::Promote, Self::Repair, Self::Scrub];
+        !reads.contains(&self)
+    }
+
+    /// Whether the job puts an object that stands in its manifest.
+    fn is_inline(self) -> bool {
+        matches!(self, Self::Inline | Self::InlineNew)
     }
 }
 
@@ -235,8 +245,12 @@ impl World {
         self.jobs.iter().enumerate().any(|(at, job)| *job == Job::Rewrite && id(at + 1) == object)
     }
 
+    pub fn is_new(&self, object: ObjectId) -> bool {
+        self.jobs.iter().enumerate().any(|(at, job)| *job == Job::InlineNew && id(at + 1) == object)
+    }
+
     pub fn is_inline(&self, object: ObjectId) -> bool {
-        self.jobs.iter().enumerate().any(|(at, job)| *job == Job::Inline && id(at + 1) == object)
+        self.jobs.iter().enumerate().any(|(at, job)| job.is_inline() && id(at + 1) == object)
     }
 
     fn shape(&self, listed: Listed) -> Shape {
