@@ -221,7 +221,7 @@ def commands(found: Records) -> list[Row]:
     taken = {(what, command): seconds(found["whole commands"], what, command) for _, what, command in COMMAND_ROWS}
     rows = [[label, *times(taken[what, command], command)] for label, what, command in COMMAND_ROWS
             if command != "par2" or taken[what, command].pairs]
-    return [["command", "seconds, median (low to high)", "x paritas"], *rows]
+    return [["command", "seconds, median (low to high)", "times as long as paritas"], *rows]
 
 
 def seconds(record: records.Record, what: str, command: str) -> pairs.Pairs:

@@ -214,8 +214,9 @@ pub(crate) const LOOKS: usize = 64;
 /// answers, of some kilobytes each: 10+4 has 1,001 patterns of four losses.
 pub(crate) const KEPT_ANSWERS: usize = 4096;
 
-/// Largest number of these answers that have a plan. Plans are compiled and take some ten kilobytes
-/// each. When this number is reached, further questions keep their direct answers.
+/// Largest number of these answers that begin with a plan, and of those that get one later. Plans
+/// are compiled and take some ten kilobytes each. When both numbers are reached, further questions
+/// keep their direct answers.
 pub(crate) const KEPT_PROGRAMS: usize = 256;
 
 /// Largest number of operands of all answers that a codec keeps; the oldest answer is dropped
