@@ -31,9 +31,9 @@ fuzz_target!(|text: &str| {
 
 /// Whether the parameters are small, or so large that they must be refused at once.
 fn is_quick(spec: &Spec) -> bool {
-    ["k", "m", "n", "w", "p"].into_iter().filter_map(|key| spec.text(key)).all(|value| {
-        value.parse().is_ok_and(|number: u64| !(MODERATE..NEVER_LEGAL).contains(&number))
-    })
+    ["k", "m", "m2", "n", "nodes", "w", "p"].into_iter().filter_map(|key| spec.text(key)).all(
+        |value| value.parse().is_ok_and(|number: u64| !(MODERATE..NEVER_LEGAL).contains(&number)),
+    )
 }
 
 fn with_list(pin: Pin, line: &str) -> Pin {
