@@ -22,7 +22,7 @@ pub(crate) const WIDE: usize = 300;
 pub(crate) const LOSSES_TRIED: u64 = 1 << 22;
 
 /// Largest number of operations of a schedule for which an order with few live values is tried.
-/// Finding that order takes time quadratic in the number of operations.
+/// Longer schedules were not measured with it.
 pub(crate) const REORDERED_OPERATIONS: usize = 2000;
 
 /// Number of operands above which a schedule is split into groups of outputs that fit into
@@ -123,9 +123,9 @@ pub(crate) const TILED_BUDGET: usize = 256 * 1024;
 /// would leave more of the cache for prefetched inputs, but shorter tiles cost more.
 pub(crate) const BLOCK_SCRATCH_BYTES: usize = 1024 * 1024;
 
-/// Smallest and largest number of bytes of each long block in a tile. The smallest is what the
-/// widest registers sum side by side, so that the pointers of an operation are looked up once; the
-/// largest is a page.
+/// Smallest and largest number of bytes of each long block in a tile. The smallest is twice what the
+/// widest registers sum side by side; in shorter tiles, the pointers of an operation would be looked
+/// up for few bytes. The largest is a page.
 pub(crate) const BLOCK_TILE: Range<usize> = 512..4096;
 
 /// Smallest number of inputs that are prefetched from memory ahead of the one in use.
@@ -224,6 +224,10 @@ pub(crate) const KEPT_PROGRAMS: usize = 256;
 /// and of LT codes up to millions. (Programs that encode and decode 500+500 have 8 million, and
 /// made a process of 1.3 GB.)
 pub(crate) const KEPT_OPERANDS: usize = 4 << 20;
+
+/// Largest number of unknowns of an LT code that are left to dense elimination, whose time grows
+/// with their cube: 7,800 take 14 s and half a gigabyte.
+pub(crate) const MOST_INACTIVE: usize = 1 << 13;
 
 /// Number of bytes of all buffers together on which compiled code is tried. Packets so long that it
 /// would take more (64 MiB, for 10+4) run on kernels that need no trial.

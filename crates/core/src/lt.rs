@@ -105,6 +105,7 @@ impl LtOptions {
             runners,
             numbers,
             (read..read + made).collect(),
+            true,
             read + made,
         )?;
         let place = |places: &mut [BufferPlace<'b>]| {

@@ -171,7 +171,7 @@ mod tests {
     fn answer() -> Result<QuestionAnswer> {
         let program = BlockProgram::new(&"inputs 1 temps 0 outputs 1\no0 = i0\n".parse().unwrap())?;
         let runners = Kernel::Scalar.runners().unwrap();
-        blocks::prepare(program, runners, vec![0], vec![1], 2).map(QuestionAnswer::from)
+        blocks::prepare(program, runners, vec![0], vec![1], false, 2).map(QuestionAnswer::from)
     }
 
     /// Asks for an answer of `operands` operands. Returns whether it had to be prepared.

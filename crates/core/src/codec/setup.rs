@@ -212,6 +212,6 @@ impl Setup {
         let kernel = self.kernel();
         let runners = kernel.runners().ok_or_else(|| kernel.unavailable())?;
         let (operands, buffers) = (program.operands().len(), self.layout.cells.len());
-        Ok((blocks::prepare(program, runners, inputs, outputs, buffers)?, operands))
+        Ok((blocks::prepare(program, runners, inputs, outputs, false, buffers)?, operands))
     }
 }

@@ -23,7 +23,8 @@ pub fn interpret(schedule: &Schedule, inputs: &[&[u8]]) -> Result<Vec<Vec<u8>>> 
             schedule.inputs()
         )));
     }
-    let mut temps = vec![vec![0; length]; schedule.temps()];
+    // A schedule may declare more temporaries than it uses. Each is written before it is read.
+    let mut temps = vec![Vec::new(); schedule.temps()];
     let mut outputs = vec![vec![0; length]; schedule.outputs()];
     let mut sum = vec![0; length];
     for op in schedule.ops() {
@@ -47,6 +48,7 @@ pub fn interpret(schedule: &Schedule, inputs: &[&[u8]]) -> Result<Vec<Vec<u8>>> 
             Slot::Input(_) => unreachable!("a checked schedule writes no input"),
         };
         std::mem::swap(target, &mut sum);
+        sum.resize(length, 0);
     }
     Ok(outputs)
 }

@@ -47,7 +47,10 @@ pub(super) fn narrow(
     wanted: &[CellId],
     budget: &mut Budget,
 ) -> Option<CellSet> {
-    let system = ReadSystem::new(code, have, wanted)?;
+    let Some(system) = ReadSystem::new(code, have, wanted) else {
+        budget.cut(Cut::Reads);
+        return None;
+    };
     let mut search = Budget::new(MOST_STEPS.min(budget.left()));
     let mut fewest: Option<CellSet> = None;
     for start in system.starts() {

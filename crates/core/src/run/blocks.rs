@@ -20,7 +20,8 @@ struct BlockKernel {
 }
 
 /// Prepares a program. Its input `n` is buffer `inputs[n]` of a call, and its output `n` is buffer
-/// `outputs[n]`. An output whose buffer is absent is not computed.
+/// `outputs[n]`. If outputs are `optional`, one whose buffer is absent is not computed; otherwise it
+/// is an error of the call.
 ///
 /// # Errors
 /// If the counts differ, or if a buffer does not exist.
@@ -29,6 +30,7 @@ pub(crate) fn prepare(
     runners: Runners,
     inputs: Vec<usize>,
     outputs: Vec<usize>,
+    optional: bool,
     buffers: usize,
 ) -> Result<Executable> {
     if (inputs.len(), outputs.len()) != (program.inputs(), program.outputs()) {
@@ -47,7 +49,7 @@ pub(crate) fn prepare(
     }
     let (read, written, grain) = (inputs.clone(), outputs.clone(), program.tile());
     let kernel = Box::new(BlockKernel { program, runners, inputs, outputs });
-    Ok(Executable::of_blocks(kernel, buffers, read, written, grain))
+    Ok(Executable::of_blocks(kernel, buffers, read, written, optional, grain))
 }
 
 impl PreparedKernel for BlockKernel {
@@ -84,7 +86,7 @@ mod tests {
     fn executable(kernel: Kernel) -> Executable {
         let program = BlockProgram::new(&PROGRAM.parse().unwrap()).unwrap();
         let runners = kernel.runners().unwrap();
-        prepare(program, runners, (0..4).collect(), (4..7).collect(), 7).unwrap()
+        prepare(program, runners, (0..4).collect(), (4..7).collect(), true, 7).unwrap()
     }
 
     fn run(
@@ -164,7 +166,7 @@ mod tests {
         assert!(try_run(&inputs[..3], &mut none).is_err());
         let program = BlockProgram::new(&PROGRAM.parse().unwrap()).unwrap();
         let runners = Kernel::Scalar.runners().unwrap();
-        assert!(prepare(program, runners, vec![0, 1, 2, 3], vec![4, 5], 6).is_err());
+        assert!(prepare(program, runners, vec![0, 1, 2, 3], vec![4, 5], true, 6).is_err());
         let mut long = [0; 11];
         none[2] = Some(&mut long);
         assert!(try_run(&inputs, &mut none).is_err());
@@ -178,7 +180,8 @@ mod tests {
     fn blocks_that_are_read_are_needed() {
         let program = BlockProgram::new(&PROGRAM.parse().unwrap()).unwrap();
         let runners = Kernel::Scalar.runners().unwrap();
-        let executable = prepare(program, runners, vec![0, 1, 2, 3], vec![4, 5, 3], 6).unwrap();
+        let executable =
+            prepare(program, runners, vec![0, 1, 2, 3], vec![4, 5, 3], true, 6).unwrap();
         let data = fill(3, 10);
         let inputs: Vec<&[u8]> = data.iter().map(Vec::as_slice).collect();
         let threads = Threads { most: NonZeroUsize::new(1), bytes_each: 1 };

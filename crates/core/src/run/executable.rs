@@ -111,14 +111,15 @@ impl Executable {
         })
     }
 
-    /// Creates an executable from a kernel over whole blocks. All buffers have the same length. A
-    /// buffer that is `written` and not `read` may be left out. Threads begin at multiples of
-    /// `grain` bytes.
+    /// Creates an executable from a kernel over whole blocks. All buffers have the same length. If
+    /// results are `optional`, a buffer that is `written` and not `read` may be left out. Threads
+    /// begin at multiples of `grain` bytes.
     pub(crate) fn of_blocks(
         kernel: Box<dyn PreparedKernel>,
         buffers: usize,
         read: impl IntoIterator<Item = usize>,
         written: impl IntoIterator<Item = usize>,
+        optional: bool,
         grain: usize,
     ) -> Self {
         let unused = BufferUse { rows: 1, read: false, written: false, optional: false };
@@ -126,7 +127,7 @@ impl Executable {
         read.into_iter().for_each(|buffer| uses[buffer].read = true);
         for buffer in written {
             uses[buffer].written = true;
-            uses[buffer].optional = !uses[buffer].read;
+            uses[buffer].optional = optional && !uses[buffer].read;
         }
         Self {
             needs_all: needs_all(&uses),

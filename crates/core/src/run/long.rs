@@ -101,7 +101,7 @@ fn execute(
     threads: usize,
 ) -> Result<()> {
     let runner = kernel.runners().ok_or_else(|| kernel.unavailable())?.long;
-    let bytes = length * places.len();
+    let bytes = length.saturating_mul(places.len());
     let memory = Memory { places: &places, nontemporal: false };
     let threads = Threads { most: NonZeroUsize::new(threads), bytes_each: BYTES_A_THREAD };
     let granules = length.div_ceil(GRANULE);

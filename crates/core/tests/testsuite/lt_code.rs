@@ -130,6 +130,10 @@ fn blocks_of_any_length() {
                     })
                     .collect();
                 codec.compute(have, want, &mut call).unwrap();
+                let target = call.iter().position(|buffer| matches!(buffer, Buffer::Target(_)));
+                call[target.unwrap()] = Buffer::Absent;
+                let error = codec.compute(have, want, &mut call).unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::Buffers, "{spec}: {error}");
                 for (number, bytes) in buffers.iter().enumerate() {
                     let cell = codec.buffer_cells(number)[0];
                     assert_eq!(bytes, &values[cell.index()], "{spec}, {length} bytes, {cell:?}");

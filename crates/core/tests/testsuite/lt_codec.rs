@@ -274,3 +274,18 @@ fn metadata_is_kept_as_bytes() {
         }
     }
 }
+
+/// Dense elimination takes time in the cube of what is left to it, so a code whose blocks have
+/// hundreds of neighbours is refused instead of being solved for an hour.
+#[test]
+fn dense_graphs_are_refused() {
+    let spec = "lt:k=9000,n=9900,variant=coverage,coverage=200";
+    let (_, info, blocks) = encode(spec, 9000);
+    let mut decoder = LtDecoder::new(&info, LtOptions::default()).unwrap();
+    for block in blocks {
+        assert!(!decoder.push(block).unwrap());
+    }
+    let error = decoder.reconstruct().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Parameters, "{error}");
+    assert!(error.to_string().contains("more than 8192 of its 9000"), "{error}");
+}

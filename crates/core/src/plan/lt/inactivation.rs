@@ -4,8 +4,10 @@
 //! unknown left. Then an unknown is set aside (it becomes *inactive*) and treated as known, and
 //! peeling goes on. In the end every data block is either inactive or a sum of received blocks and
 //! inactive ones. The blocks that peeling did not use are equations between inactive data blocks
-//! only, few enough for dense elimination. So data is rebuilt exactly if the received rows have
-//! full rank. (RFC 6330, section 5.4, decodes RaptorQ in this way.)
+//! only, which dense elimination solves. So data is rebuilt exactly if the received rows have full
+//! rank. (RFC 6330, section 5.4, decodes RaptorQ in this way.) Elimination takes time in the cube
+//! of the number of inactive unknowns. Usual codes have a few percent of them. A code whose blocks
+//! have so many neighbours that there are more than [`MOST_INACTIVE`] is not solved.
 //!
 //! Unknowns are set aside only after the number of blocks has reached that of unknowns and every
 //! unknown is in some block, because the rank cannot be full earlier. Each later block is reduced
@@ -34,7 +36,8 @@ use std::collections::{HashMap, HashSet};
 
 use crate::define::bitmatrix::Echelon;
 use crate::define::lt::{Graph, Peeling};
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::limits::MOST_INACTIVE;
 use crate::plan::Plan;
 use crate::plan::lt::program::LtProgram;
 use crate::plan::schedule::{Op, Slot};
@@ -48,7 +51,17 @@ pub(super) fn plan(received: &Peeling) -> Result<Plan> {
     for block in blocks {
         peeling.push(block as usize)?;
     }
-    Residue::new(&mut peeling).plan(&peeling)
+    let residue = Residue::new(&mut peeling).ok_or_else(|| too_dense(graph))?;
+    residue.plan(&peeling)
+}
+
+/// Returns the error for a code that would take too long to solve.
+pub(super) fn too_dense(graph: &Graph) -> Error {
+    Error::parameters(format!(
+        "the blocks of this LT code have so many neighbours that more than {MOST_INACTIVE} of its {} \
+         data blocks would be left to dense elimination; take a code with fewer neighbours",
+        graph.data()
+    ))
 }
 
 /// The part of the problem that peeling with inactive unknowns leaves to elimination.
@@ -66,8 +79,12 @@ pub(super) struct Residue {
 
 impl Residue {
     /// Sets unknowns aside until peeling reaches every data block, those in most blocks first.
-    pub(super) fn new(peeling: &mut Peeling) -> Self {
+    /// Returns `None` if there are too many of them.
+    pub(super) fn new(peeling: &mut Peeling) -> Option<Self> {
         let inactive = set_aside(peeling);
+        if inactive.len() > MOST_INACTIVE {
+            return None;
+        }
         let (graph, stride) = (peeling.graph().clone(), inactive.len().div_ceil(64));
         let sums = vec![0; graph.data() * stride];
         let echelon = Echelon::new(inactive.len());
@@ -81,7 +98,7 @@ impl Residue {
             .for_each(|b| is_used[b as usize] = true);
         let unused = peeling.arrivals().iter().filter(|arrival| !is_used[arrival.block as usize]);
         unused.for_each(|arrival| residue.push(arrival.block));
-        residue
+        Some(residue)
     }
 
     fn add_up(&mut self, peeling: &Peeling) {

@@ -60,12 +60,15 @@ pub struct Decoder {
     /// Number of data blocks, counted from the first, that are known to be in received blocks.
     covered: usize,
     residue: Option<Residue>,
+    /// Whether there would be too many unknowns for elimination.
+    is_too_dense: bool,
 }
 
 impl Decoder {
     /// Returns a decoder that has not received any block yet.
     pub fn new(graph: &Graph, method: Method) -> Self {
-        Self { method, peeling: Peeling::new(graph), covered: 0, residue: None }
+        let peeling = Peeling::new(graph);
+        Self { method, peeling, covered: 0, residue: None, is_too_dense: false }
     }
 
     /// Receives a block, given by number. Returns whether the data can be rebuilt. A block that was
@@ -94,8 +97,14 @@ impl Decoder {
         while self.covered < data && self.peeling.is_covered(self.covered) {
             self.covered += 1;
         }
-        if self.covered == data && self.received() >= data && !self.peeling.is_complete() {
-            self.residue = Some(Residue::new(&mut self.peeling));
+        let is_time = self.covered == data && self.received() >= data && !self.is_too_dense;
+        if is_time && !self.peeling.is_complete() {
+            let mut peeling = self.peeling.clone();
+            self.residue = Residue::new(&mut peeling);
+            match self.residue {
+                Some(_) => self.peeling = peeling,
+                None => self.is_too_dense = true,
+            }
         }
     }
 
@@ -147,7 +156,8 @@ impl Decoder {
     /// Returns the schedule that computes all data blocks, in order, from the blocks that it names.
     ///
     /// # Errors
-    /// [`crate::ErrorKind::NotEnough`] if the blocks received do not determine the data.
+    /// [`crate::ErrorKind::NotEnough`] if the blocks received do not determine the data;
+    /// [`crate::ErrorKind::Parameters`] if it would take too long to find out.
     pub fn plan(&self) -> Result<Plan> {
         if !self.is_ready() {
             return Err(self.not_enough());
@@ -161,6 +171,9 @@ impl Decoder {
 
     /// Returns the error for blocks that do not determine the data.
     pub(crate) fn not_enough(&self) -> Error {
+        if self.is_too_dense {
+            return inactivation::too_dense(self.peeling.graph());
+        }
         let (graph, received) = (self.peeling.graph(), self.received());
         let more = match self.likely_needed() {
             Some(more) => format!("likely {more} more are needed"),

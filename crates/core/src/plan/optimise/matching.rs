@@ -30,8 +30,8 @@ pub enum Preference {
 /// Upper bound on the inputs for which a table of pairs is made; the table then has 64 MiB.
 const MOST_INPUTS: usize = 1 << 12;
 
-/// Number of steps of one round of this pass, which counts the pairs of each row in a table of all
-/// pairs. There are about ten rounds.
+/// Number of steps of this pass: about ten rounds, each of which counts the pairs of each row in a
+/// table of all pairs. The matching itself, of the pairs that occur most often, is not counted.
 pub(crate) fn steps(rows: &Rows) -> u64 {
     let table = (rows.inputs() as u64).pow(2);
     let pairs: u64 = rows.iter().map(|row| (row.len() as u64).pow(2) / 2).sum();

@@ -51,8 +51,8 @@ pub struct Genetic {
     pub patience: usize,
 }
 
-/// The largest population. In GF(2^16) an individual takes 256 KiB, and there may be nine children
-/// for each individual.
+/// The largest population. In GF(2^12), the largest field of a search, an individual takes 16 KiB,
+/// and there may be nine children for each individual.
 const MOST_INDIVIDUALS: usize = 1000;
 
 impl Default for Genetic {
@@ -149,8 +149,12 @@ fn population(
     let mut individuals = born(run, first, tally)?;
     let (mut least, mut idle) = (None, 0);
     while !individuals.is_empty() && idle < genetic.patience && !run.is_over(tally.done, 0, 1) {
-        let born = born(run, next(run, &individuals, genetic, chance), tally)?;
-        individuals.extend(born);
+        let next = next(run, &individuals, genetic, chance);
+        // Without births and mutations, nothing can change.
+        if next.is_empty() {
+            break;
+        }
+        individuals.extend(born(run, next, tally)?);
         individuals.sort_by(|a, b| (a.figure, &a.points.used).cmp(&(b.figure, &b.points.used)));
         individuals.dedup_by(|a, b| a.points.used == b.points.used);
         weed(&mut individuals, genetic, chance);

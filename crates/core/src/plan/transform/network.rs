@@ -328,20 +328,16 @@ impl Network {
     /// Returns for each temporary whether an output needs it.
     fn needed(&self, outputs: &[NetworkValue]) -> Vec<bool> {
         let mut needed = vec![false; self.temps as usize];
-        let mut need = |slot: Slot| {
+        let need = |needed: &mut [bool], slot: Slot| {
             if let Slot::Temp(n) = slot {
                 needed[n as usize] = true;
             }
         };
-        outputs.iter().flatten().for_each(|&slot| need(slot));
+        outputs.iter().flatten().for_each(|&slot| need(&mut needed, slot));
         for op in self.ops.iter().rev() {
             let Slot::Temp(n) = op.target else { continue };
             if needed[n as usize] {
-                op.sources.iter().for_each(|&source| {
-                    if let Slot::Temp(n) = source {
-                        needed[n as usize] = true;
-                    }
-                });
+                op.sources.iter().for_each(|&source| need(&mut needed, source));
             }
         }
         needed

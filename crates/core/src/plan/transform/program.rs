@@ -192,7 +192,7 @@ impl TransformProgram {
             outputs: vec![Chunk::new(0, matrix.chunk(), sums.collect())],
             read: columns.len(),
             written: rows.len(),
-            inputs: chunks(matrix, columns.map(column)),
+            inputs: chunks(matrix.chunk(), columns.map(column)),
             recovers: false,
             adds: true,
             keeps: false,
@@ -233,7 +233,7 @@ impl TransformProgram {
             field: TransformField::Tower(matrix.basis()),
             levels: matrix.levels(),
             inputs: vec![Chunk::new(0, matrix.chunk(), rows.collect())],
-            outputs: chunks(matrix, lost),
+            outputs: chunks(matrix.chunk(), lost),
             read: count,
             written: recovery.lost().len(),
             recovers: true,
@@ -375,9 +375,12 @@ const LEAST_GRANULES: usize = 8;
 /// Largest number of granules of an entry in a tile: a page of each block of a long code.
 pub(crate) const MOST_GRANULES: usize = 32;
 
-/// Sorts values, each given by the number of its point, its buffer and its factor, into chunks.
-fn chunks(matrix: LongMatrix, values: impl Iterator<Item = (usize, usize, Element)>) -> Vec<Chunk> {
-    let size = matrix.chunk();
+/// Sorts values, each given by the number of its point, its buffer and its factor, into chunks of
+/// `size` points.
+pub(super) fn chunks(
+    size: usize,
+    values: impl Iterator<Item = (usize, usize, Element)>,
+) -> Vec<Chunk> {
     let mut values: Vec<(usize, usize, Element)> = values.collect();
     values.sort_unstable_by_key(|&(position, ..)| position);
     let same_chunk =

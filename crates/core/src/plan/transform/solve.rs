@@ -22,7 +22,7 @@ use crate::define::field::Field;
 use crate::define::logarithms::{Logarithms, ORDER};
 use crate::define::ones::walsh_hadamard;
 use crate::define::tower::Element;
-use crate::plan::transform::program::{Chunk, TransformProgram, TransformValue};
+use crate::plan::transform::program::{TransformProgram, chunks};
 
 /// Returns the program that computes the parity nodes with the numbers `rows`, ascending. The data
 /// nodes are the buffers from 0 on, the parity nodes those after them. `None` if the data nodes
@@ -37,9 +37,9 @@ pub(crate) fn encoding(
     if !size.is_power_of_two() {
         return None;
     }
-    let inputs = data.clone().enumerate().map(|(buffer, point)| (point, buffer, 1));
+    let inputs = data.clone().enumerate().map(|(buffer, point)| (point, buffer, Element(1)));
     let outputs = rows.iter().enumerate();
-    let outputs = outputs.map(|(n, row)| (parity.start + row, data.len() + n, 1));
+    let outputs = outputs.map(|(n, row)| (parity.start + row, data.len() + n, Element(1)));
     let (inputs, outputs) = (chunks(size, inputs), chunks(size, outputs));
     Some(TransformProgram::of_bytes(field, size.ilog2(), inputs, outputs, false))
 }
@@ -60,7 +60,7 @@ pub(crate) fn recovery(
     from.iter().for_each(|node| unknown[known(node)] = 0);
     evaluation.zeros().for_each(|point| unknown[point] = 0);
     let products = products(logarithms, unknown);
-    let power = |logarithm: usize| u16::from(logarithms.power(logarithm));
+    let power = |logarithm: usize| Element(logarithms.power(logarithm).into());
     let inputs = from.iter().enumerate().map(|(buffer, node)| {
         let point = known(node);
         (point, buffer, power(products[point]))
@@ -98,22 +98,6 @@ fn products(logarithms: &Logarithms, mut chosen: Vec<i32>) -> Vec<usize> {
     // 2^8 is 1 modulo the order.
     let inverse = (256 / count) as i32;
     chosen.into_iter().map(|sum| (sum % order * inverse).rem_euclid(order) as usize).collect()
-}
-
-/// Sorts values, each given by its point, its buffer and its factor, into chunks of `size` points.
-fn chunks(size: usize, values: impl Iterator<Item = (usize, usize, u16)>) -> Vec<Chunk> {
-    let mut values: Vec<(usize, usize, u16)> = values.collect();
-    values.sort_unstable_by_key(|&(point, ..)| point);
-    let chunk = |values: &[(usize, usize, u16)]| {
-        let start = values[0].0 / size * size;
-        let values = values.iter().map(|&(point, buffer, factor)| TransformValue {
-            entry: point - start,
-            buffer,
-            factor: Element(factor),
-        });
-        Chunk::new(start, size, values.collect())
-    };
-    values.chunk_by(|a, b| a.0 / size == b.0 / size).map(chunk).collect()
 }
 
 #[cfg(test)]

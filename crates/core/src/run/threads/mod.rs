@@ -144,7 +144,7 @@ pub(crate) fn over_stripes(
         return work(0..stripes);
     }
     let work = |range: Range<usize>| work(range.start * grain..stripes.min(range.end * grain));
-    let bound = |thread: usize| grains * thread / threads;
+    let bound = |thread: usize| grains / threads * thread + thread.min(grains % threads);
     let share =
         |thread| StripeShare { next: AtomicUsize::new(bound(thread)), end: bound(thread + 1) };
     let shares: Vec<StripeShare> = (0..threads).map(share).collect();
