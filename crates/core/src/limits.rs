@@ -123,9 +123,9 @@ pub(crate) const TILED_BUDGET: usize = 256 * 1024;
 /// would leave more of the cache for prefetched inputs, but shorter tiles cost more.
 pub(crate) const BLOCK_SCRATCH_BYTES: usize = 1024 * 1024;
 
-/// Smallest and largest number of bytes of each long block in a tile. The smallest is twice what the
-/// widest registers sum side by side; in shorter tiles, the pointers of an operation would be looked
-/// up for few bytes. The largest is a page.
+/// Smallest and largest number of bytes of each long block in a tile. The smallest is twice what
+/// the widest registers sum side by side; in shorter tiles, the pointers of an operation would be
+/// looked up for few bytes. The largest is a page.
 pub(crate) const BLOCK_TILE: Range<usize> = 512..4096;
 
 /// Smallest number of inputs that are prefetched from memory ahead of the one in use.

@@ -133,7 +133,8 @@ pub struct ProtectRepairLine {
     /// Whether nothing was written because of `--dry-run`, and the line says what would be.
     pub dry_run: bool,
     /// The state after the repair, or the current state with `--dry-run`; repairable if changed
-    /// files were left as they are.
+    /// files, or with `--to` damaged parity, were left as they are; unknown if something could not
+    /// be written or read.
     #[schemars(extend("enum" = ["intact", "repaired", "repairable", "lost", "unknown"]))]
     pub status: ObjectStateWord,
     /// Everything that was restored, with its current path.

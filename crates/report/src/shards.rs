@@ -244,7 +244,7 @@ pub struct InfoLine {
     pub placement: PlacementFields,
     /// The files that `repair` has moved aside for this object, now or earlier.
     pub aside: Vec<SizedFileEntry>,
-    /// The indices of shards that are missing.
+    /// The indices of shards without a file that could be read and recognised.
     pub missing: Vec<usize>,
     /// For an LT code, the number of blocks that decoding takes.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -18,7 +18,7 @@ pub struct BenchLine {
     /// The way in which threads shared the work: stripe if it cannot be shared as requested; null
     /// for an LT code.
     pub split: Option<SplitWord>,
-    /// The number of pairs that were measured.
+    /// The number of pairs that count, which are all that were measured.
     pub kept: usize,
     /// The speed in GB/s, as the 90th percentile of all samples.
     pub gbps_p90: f64,

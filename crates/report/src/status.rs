@@ -61,7 +61,7 @@ pub enum ExitWord {
     Terminated,
 }
 
-/// The summary of `verify` or `repair`, if they found several objects.
+/// The summary of `verify` or `repair`, unless they found exactly one object.
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 pub struct SummaryLine {
     /// The number of objects.

@@ -90,7 +90,7 @@ pub struct VolumeGetLine {
     /// The path of the file that was written.
     #[serde(flatten)]
     pub path: Name<TargetKey>,
-    /// The number of bytes of blocks that were read from nodes.
+    /// The number of bytes of blocks that nodes were asked for.
     pub read_bytes: u64,
     /// The number of seconds that the work took.
     pub seconds: f64,
@@ -106,7 +106,7 @@ pub struct VolumeCatLine {
     pub start: u64,
     /// The position after the last byte printed.
     pub end: u64,
-    /// The number of bytes of blocks that were read from nodes.
+    /// The number of bytes of blocks that nodes were asked for.
     pub read_bytes: u64,
     /// The number of seconds that the work took.
     pub seconds: f64,
@@ -130,9 +130,10 @@ pub struct VolumeStatLine {
     pub digest: DigestText,
     /// The canonical SPEC of the object's code; null if it is kept in its manifests or in pieces.
     pub code: Option<String>,
-    /// The node on which a reader looks for each shard first: the one it was written to, from which
-    /// a repair may have moved it since, or its home if that node has left the volume; null if
-    /// neither is known; empty if the object is kept in its manifests or in pieces.
+    /// The node on which a reader looks first for each part (of codes without stages, each shard is
+    /// one part): the one it was written to, from which a repair may have moved it since, or its
+    /// home if that node has left the volume; null if neither is known; empty if the object is kept
+    /// in its manifests or in pieces.
     pub nodes: Vec<Option<String>>,
     /// The permissions of the source in octal; null if it had none.
     pub mode: Option<ModeText>,
@@ -178,11 +179,13 @@ pub struct VolumeVerifyLine {
     /// The state of the object.
     #[schemars(extend("enum" = ["intact", "repairable", "lost", "unknown"]))]
     pub status: ObjectStateWord,
-    /// The stage that the object has reached, from 1; 0 if it is kept in its manifests.
+    /// The stage that the object has reached, from 1; 0 if it is kept in its manifests or in
+    /// pieces.
     pub stage: u8,
-    /// The number of stages of the code; 0 if the object is kept in its manifests.
+    /// The number of stages of the code; 0 if the object is kept in its manifests or in pieces.
     pub stages: u8,
-    /// The indices of the shards that are whole on no node.
+    /// The indices of the shards that are whole on no node; always empty for an object in pieces,
+    /// whose lost shards are among the flaws.
     pub missing: Vec<usize>,
     /// The number of further nodes that may be lost, whichever they are.
     pub spare: usize,

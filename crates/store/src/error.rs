@@ -69,8 +69,8 @@ pub enum ErrorKind {
     Io,
     /// The system lacks the memory, or the volume file allows less than is needed.
     Memory,
-    /// Another process works on the same files or the same object, or files change while they are
-    /// read.
+    /// Another process works on the same files or the same object, or protected files change while
+    /// they are read. (A source of `encode` that changes is an error of [`ErrorKind::Io`].)
     Busy,
     /// The work was cancelled. A thread also stops with this error when another thread of the same
     /// job fails; callers see that other thread's error.

@@ -227,10 +227,10 @@ impl StagedFile {
 
     /// Makes an empty file. Only those who may read the complete file can open it.
     fn begin(
-        new: NewFile,
-        make: impl FnOnce(&NewFile) -> Result<(FileHandle, Option<PathBuf>)>,
+        mut new: NewFile,
+        make: impl FnOnce(&mut NewFile) -> Result<(FileHandle, Option<PathBuf>)>,
     ) -> Result<Self> {
-        let (file, temporary) = make(&new)?;
+        let (file, temporary) = make(&mut new)?;
         let NewFile { target, replace, access } = new;
         let (published, replaced) = (None, None);
         let pending = Self { file, temporary, target, replace, access, published, replaced };
@@ -359,9 +359,10 @@ impl StagedFile {
             let _ = fs::remove_file(&self.target);
         }
         if let Some(replaced) = &self.replaced {
-            let _ = rename_over(replaced, &self.target);
             // If both are names of one file, the system renames nothing.
-            let _ = fs::remove_file(replaced);
+            if rename_over(replaced, &self.target).is_ok() {
+                let _ = fs::remove_file(replaced);
+            }
         }
     }
 
@@ -393,8 +394,17 @@ impl Drop for StagedFile {
     }
 }
 
-/// Makes a file under a temporary name.
-fn create_named(file: &NewFile) -> Result<(File, PathBuf)> {
+/// Makes a file under a temporary name. Where it is for few, it is the writer's alone until it is
+/// complete: what the umask leaves of its mode is seen on an empty file, which is removed.
+fn create_named(file: &mut NewFile) -> Result<(File, PathBuf)> {
+    if file.access.is_for_few() {
+        let create = |path: &Path| create_new(path, file.access.at_creation());
+        let (empty, path) = under_temporary_name(&file.target, create)?;
+        let seen = empty.metadata();
+        let _ = fs::remove_file(path);
+        let seen = seen.map_err(|error| Error::io("creating", &file.target, &error))?;
+        file.access = file.access.as_masked_in(&seen);
+    }
     under_temporary_name(&file.target, |path| create_new(path, file.access.at_creation()))
 }
 
@@ -609,6 +619,41 @@ mod tests {
 
     fn count(directory: &tempfile::TempDir) -> usize {
         fs::read_dir(directory.path()).unwrap().count()
+    }
+
+    /// Who may open the file while it is written may read it later, whatever its mode is then.
+    #[cfg(unix)]
+    #[test]
+    fn a_named_file_is_the_writers_until_it_is_complete() {
+        use std::os::unix::fs::PermissionsExt;
+
+        use crate::place::attributes::Attributes;
+        use crate::place::system::mode;
+
+        let (directory, ..) = directory();
+        let source = Attributes { mode: Some(0o640), ..Attributes::default() };
+        let target = directory.path().join("c");
+        let access = Access::of_shards(&source);
+        let mut new = NewFile { target: target.clone(), replace: Replace::Never, access };
+        let (file, temporary) = create_named(&mut new).unwrap();
+        assert_eq!(mode(&file.metadata().unwrap()), Some(0o600));
+        fs::remove_file(temporary).unwrap();
+        let new = NewFile { target: target.clone(), replace: Replace::Never, access };
+        let named = StagedFile::begin(new, |file| {
+            let (named, path) = create_named(file)?;
+            Ok((FileHandle::Open(named), Some(path)))
+        });
+        commit(vec![named.unwrap()], true).unwrap();
+        let mut usual = tempfile::Builder::new();
+        let usual = usual
+            .permissions(fs::Permissions::from_mode(0o640))
+            .tempfile_in(directory.path())
+            .unwrap();
+        assert_eq!(
+            mode(&fs::metadata(target).unwrap()),
+            mode(&usual.as_file().metadata().unwrap())
+        );
+        assert_eq!(count(&directory), 3);
     }
 
     #[test]

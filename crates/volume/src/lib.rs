@@ -10,8 +10,8 @@
 //! output, which a test explores exhaustively. Each verb of [`Volume`] is a job in a file of its
 //! own (`put`, `find`, `get`, `repair`, `promote`, `list` and others), over the nodes in `cluster`;
 //! `driver` executes what the protocol asks for, `transfer` moves blocks, and all access to storage
-//! goes through [`node`]. `outside` has what comes from the system, so that a simulation can replace
-//! it: the time of day, random numbers, threads that block.
+//! goes through [`node`]. `outside` has what comes from the system, so that a simulation can
+//! replace it: the time of day, random numbers, threads that block.
 
 pub mod config;
 pub mod node;

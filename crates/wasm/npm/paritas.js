@@ -72,7 +72,7 @@ function call(act, bytes) {
   } catch (error) {
     instance = new WebAssembly.Instance(compiled, {}).exports;
     if (!(error instanceof WebAssembly.RuntimeError)) throw error;
-    throw new ParitasError({ kind: "Memory", message: `there is no memory to answer ${bytes} bytes` });
+    throw new ParitasError({ kind: "Memory", message: `the module failed at ${bytes} bytes, probably for want of memory` });
   }
 }
 

@@ -136,13 +136,13 @@ fn shards_have_the_mode_of_the_file_at_most() {
 #[cfg(target_os = "linux")]
 #[test]
 fn shards_have_the_mode_of_a_device_at_most() {
-    use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
+    use rustix::fs::{CWD, FileType, Mode, XattrFlags, makedev, mknodat, setxattr};
 
     let yard = Yard::new(0o644);
     let device = yard.folder.path().join("device");
     // The device number of /dev/null, which reads as empty.
-    let mode = Mode::from_raw_mode(0o600);
-    let made = mknodat(CWD, &device, FileType::CharacterDevice, mode, makedev(1, 3));
+    let owners = Mode::from_raw_mode(0o600);
+    let made = mknodat(CWD, &device, FileType::CharacterDevice, owners, makedev(1, 3));
     if made.is_err() || File::open(&device).is_err() {
         return not_run("attributes: no device can be made here");
     }
@@ -151,6 +151,28 @@ fn shards_have_the_mode_of_a_device_at_most() {
     assert_eq!(yard.mode_of_shards(), 0o600);
     let info = run(args!["info", yard.shards(), "--json"]).expect(exit::DONE).result();
     assert_eq!([&info["mode"], &info["modified"]], [&json!("0600"), &json!(null)]);
+    // With a list, the group bits are the most that anybody gets, and the group has nothing.
+    if setxattr(&device, ACCESS_LIST, &list_for_a_user(), XattrFlags::empty()).is_err() {
+        return not_run("attributes: no access control lists of devices here");
+    }
+    assert_eq!(mode(&device), 0o660);
+    let again = args!["encode", &device, "--out", yard.shards(), "--no-sync", "--force"];
+    masked("022", &again).expect(exit::DONE);
+    assert_eq!(yard.mode_of_shards(), 0o600);
+}
+
+#[cfg(target_os = "linux")]
+const ACCESS_LIST: &str = "system.posix_acl_access";
+
+/// Returns a list that lets a user read and write, and the group do nothing.
+#[cfg(target_os = "linux")]
+fn list_for_a_user() -> Vec<u8> {
+    // The owner, user 1, the group, the mask, others: tag, permissions and id.
+    let entries =
+        [[1, 6, u32::MAX], [2, 6, 1], [4, 0, u32::MAX], [16, 6, u32::MAX], [32, 0, u32::MAX]];
+    let entry = |[tag, allowed, id]: [u32; 3]| [tag | allowed << 16, id].map(u32::to_le_bytes);
+    let entries = entries.into_iter().flat_map(entry).flatten();
+    2_u32.to_le_bytes().into_iter().chain(entries).collect()
 }
 
 /// If few files may be open, shards are written under temporary names, in turns.
@@ -251,15 +273,8 @@ fn a_list_does_not_open_shards_to_the_group() {
     use rustix::fs::{XattrFlags, setxattr};
 
     let yard = Yard::new(0o600);
-    // The owner, user 1, the group, the mask, others: tag, permissions and id.
-    let entries =
-        [[1, 6, u32::MAX], [2, 6, 1], [4, 0, u32::MAX], [16, 6, u32::MAX], [32, 0, u32::MAX]];
-    let mut list = 2_u32.to_le_bytes().to_vec();
-    for [tag, allowed, id] in entries {
-        list.extend((tag | allowed << 16).to_le_bytes());
-        list.extend(id.to_le_bytes());
-    }
-    if setxattr(yard.file(), "system.posix_acl_access", &list, XattrFlags::empty()).is_err() {
+    let list = list_for_a_user();
+    if setxattr(yard.file(), ACCESS_LIST, &list, XattrFlags::empty()).is_err() {
         return not_run("attributes: no access control lists here");
     }
     assert_eq!(mode(&yard.file()), 0o660);

@@ -20,8 +20,8 @@ struct BlockKernel {
 }
 
 /// Prepares a program. Its input `n` is buffer `inputs[n]` of a call, and its output `n` is buffer
-/// `outputs[n]`. If outputs are `optional`, one whose buffer is absent is not computed; otherwise it
-/// is an error of the call.
+/// `outputs[n]`. If outputs are `optional`, one whose buffer is absent is not computed; otherwise
+/// it is an error of the call.
 ///
 /// # Errors
 /// If the counts differ, or if a buffer does not exist.

@@ -424,9 +424,12 @@ impl Identity {
 /// Refuses a name that is not the base name of a file.
 pub(crate) fn check_name(name: &[u8]) -> Result<(), String> {
     let length = name.len();
+    // On Windows these characters have a meaning in paths, and could lead to another folder.
+    let is_foreign = cfg!(windows) && name.iter().any(|byte| matches!(byte, b'\\' | b':'));
     match name {
         b"" | b"." | b".." => Err("a name that is empty, `.` or `..`".to_owned()),
         _ if length > MAX_NAME => Err(format!("a name of {length} bytes; {MAX_NAME} are legal")),
+        _ if is_foreign => Err("a name with `\\` or `:`".to_owned()),
         _ if name.iter().any(|&b| b == b'/' || b == 0) => Err("a name with `/` or NUL".to_owned()),
         _ => Ok(()),
     }

@@ -205,6 +205,20 @@ impl Access {
         if self.masked { self.mode | WRITER } else { WRITER }
     }
 
+    /// Whether whoever can open the file before it has its owner and its mode may be somebody who
+    /// may not read it then.
+    pub fn is_for_few(&self) -> bool {
+        self.masked && (self.owner.is_some() || !self.inherits)
+    }
+
+    /// Returns the access with the permissions that the umask leaves. `made` is a file that was
+    /// created with [`Self::at_creation`]. What is created with the result is the writer's alone,
+    /// until it is settled.
+    pub fn as_masked_in(&self, made: &Metadata) -> Self {
+        let left = system::mode(made).unwrap_or(self.mode);
+        Self { mode: self.mode & left, masked: false, ..*self }
+    }
+
     /// Gives a file that was just created, and is empty, to its owner.
     ///
     /// # Errors

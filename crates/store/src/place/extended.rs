@@ -34,6 +34,8 @@ const ACCESS: &[u8] = b"system.posix_acl_access";
 const INHERITED: &[u8] = b"system.posix_acl_default";
 /// The attribute that has the list of a file on an NFSv4 server.
 const NFS4: &[u8] = b"system.nfs4_acl";
+/// The type of an entry of an NFSv4 list that allows something.
+const ALLOWS: u32 = 0;
 /// Those whose rights in an NFSv4 list are the bits of the mode.
 const IN_MODE: [&[u8]; 3] = [b"OWNER@", b"GROUP@", b"EVERYONE@"];
 /// The POSIX list of a file whose group has no rights, apart from what the mode says of its owner
@@ -41,6 +43,15 @@ const IN_MODE: [&[u8]; 3] = [b"OWNER@", b"GROUP@", b"EVERYONE@"];
 const GROUP_HAS_NOTHING: [u8; HEAD + 4 * ENTRY] = [
     2, 0, 0, 0, //
     1, 0, 6, 0, 255, 255, 255, 255, //
+    4, 0, 0, 0, 255, 255, 255, 255, //
+    16, 0, 7, 0, 255, 255, 255, 255, //
+    32, 0, 0, 0, 255, 255, 255, 255,
+];
+/// As above, with a named user who has no rights: then others have none either.
+const ALL_BUT_OWNER_HAVE_NOTHING: [u8; HEAD + 5 * ENTRY] = [
+    2, 0, 0, 0, //
+    1, 0, 6, 0, 255, 255, 255, 255, //
+    2, 0, 0, 0, 254, 255, 0, 0, //
     4, 0, 0, 0, 255, 255, 255, 255, //
     16, 0, 7, 0, 255, 255, 255, 255, //
     32, 0, 0, 0, 255, 255, 255, 255,
@@ -86,20 +97,20 @@ impl Extended {
         get: impl Fn(&OsStr) -> io::Result<Option<Vec<u8>>>,
     ) -> Self {
         let mut kept = BTreeMap::<ByteVec, ByteVec>::new();
-        let mut gives_group_nothing = false;
+        let mut standing_for_nfs: Option<&[u8]> = None;
         for name in names {
             let bytes = name_bytes(&name);
             if bytes == NFS4 {
                 let list = get(&name).ok().flatten().unwrap_or_default();
-                gives_group_nothing = names_others(&list);
+                standing_for_nfs = standing_for(&list);
             } else if is_kept(bytes)
                 && let Ok(Some(value)) = get(&name)
             {
                 kept.insert(bytes.to_vec().into(), value.into());
             }
         }
-        if gives_group_nothing {
-            kept.entry(ACCESS.to_vec().into()).or_insert(GROUP_HAS_NOTHING.to_vec().into());
+        if let Some(list) = standing_for_nfs {
+            kept.entry(ACCESS.to_vec().into()).or_insert(list.to_vec().into());
         }
         Self(kept)
     }
@@ -207,23 +218,28 @@ impl Rights {
     }
 }
 
-/// Whether an NFSv4 list has an entry for anybody whose rights are not bits of the mode. An
-/// unreadable list counts as one with such an entry.
-fn names_others(list: &[u8]) -> bool {
+/// Returns the POSIX list that stands for an NFSv4 list, if that has an entry for anybody whose
+/// rights are not bits of the mode. If such an entry denies something, or the list cannot be read,
+/// somebody may have fewer rights than others have by the mode.
+fn standing_for(list: &[u8]) -> Option<&'static [u8]> {
     let read = || {
         let (count, mut rest) = take_number(list)?;
+        let mut others = Vec::new();
         for _ in 0..count {
             // Its type, flags and mask.
+            let (kind, _) = take_number(rest)?;
             let (length, after) = take_number(rest.get(12..)?)?;
             let whom = after.get(..length as usize)?;
-            if !IN_MODE.contains(&whom) {
-                return None;
-            }
+            others.extend((!IN_MODE.contains(&whom)).then_some(kind));
             rest = after.get(whom.len().next_multiple_of(4)..)?;
         }
-        rest.is_empty().then_some(())
+        rest.is_empty().then_some(others)
     };
-    read().is_none()
+    match read() {
+        Some(others) if others.is_empty() => None,
+        Some(others) if others.iter().all(|&kind| kind == ALLOWS) => Some(&GROUP_HAS_NOTHING),
+        _ => Some(&ALL_BUT_OWNER_HAVE_NOTHING),
+    }
 }
 
 fn take_number(bytes: &[u8]) -> Option<(u32, &[u8])> {
@@ -306,10 +322,14 @@ mod tests {
             assert!(found.is_possible());
         }
         for length in 0..own.len() {
-            assert_eq!(of(&[(NFS4, own[..length].to_vec())]).narrowed(0o664), 0o604);
+            assert_eq!(of(&[(NFS4, own[..length].to_vec())]).narrowed(0o664), 0o600);
         }
-        assert_eq!(of(&[(NFS4, [&own[..], b"x"].concat())]).narrowed(0o664), 0o604);
-        assert_eq!(of(&[(NFS4, vec![255; 100])]).narrowed(0o664), 0o604);
+        assert_eq!(of(&[(NFS4, [&own[..], b"x"].concat())]).narrowed(0o664), 0o600);
+        assert_eq!(of(&[(NFS4, vec![255; 100])]).narrowed(0o664), 0o600);
+        // Bob, who is denied, may not read as one of the others.
+        let mut denied = nfs4(&["bob@example.org", "EVERYONE@"]);
+        denied[7] = 1;
+        assert_eq!(of(&[(NFS4, denied)]).narrowed(0o644), 0o600);
         // A POSIX list says it exactly.
         let exact = list(&[(1, 6), (OWNING_GROUP, 4), (MASK, 6)]);
         let value = exact.0.values().next().unwrap().to_vec();
@@ -323,13 +343,17 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn a_file_whose_group_has_nothing_can_be_made() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        let given = Extended([(ACCESS.to_vec().into(), GROUP_HAS_NOTHING.to_vec().into())].into());
-        if given.apply(file.as_file()).lists {
-            return not_run("no access control lists here");
+        for (list, left) in
+            [(&GROUP_HAS_NOTHING[..], 0o604), (&ALL_BUT_OWNER_HAVE_NOTHING[..], 0o600)]
+        {
+            let file = tempfile::NamedTempFile::new().unwrap();
+            let given = Extended([(ACCESS.to_vec().into(), list.to_vec().into())].into());
+            if given.apply(file.as_file()).lists {
+                return not_run("no access control lists here");
+            }
+            crate::place::system::set_mode(file.as_file(), 0o664).unwrap();
+            assert_eq!(Extended::of(file.path()).narrowed(0o664), left);
         }
-        crate::place::system::set_mode(file.as_file(), 0o664).unwrap();
-        assert_eq!(Extended::of(file.path()).narrowed(0o664), 0o604);
     }
 
     #[test]

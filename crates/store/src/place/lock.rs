@@ -23,6 +23,9 @@ use crate::shown::shown;
 /// busy disk a few seconds.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Time within which a process that looks whether a file is held has looked.
+const GLANCE: Duration = Duration::from_millis(200);
+
 /// Time to wait between two attempts.
 const INTERVAL: Duration = Duration::from_millis(2);
 
@@ -64,14 +67,21 @@ impl FolderLocks {
 /// without locks, nothing is marked; nor on Windows, where nobody else could use the file then.
 pub fn hold(file: &File) {
     if cfg!(unix) {
-        let _ = file.try_lock();
+        let deadline = Instant::now() + GLANCE;
+        // Another process may just look whether the file is held.
+        while matches!(file.try_lock(), Err(TryLockError::WouldBlock)) && Instant::now() < deadline
+        {
+            thread::sleep(INTERVAL);
+        }
     }
 }
 
 /// Whether a process holds a file, as [`hold`] says. A file that this process may not open counts
 /// as held.
 pub fn is_held(path: &Path) -> bool {
-    match open_to_read(path).map(|file| file.try_lock()) {
+    // A shared lock meets the exclusive one of whoever holds the file, and NFS gives no exclusive
+    // one to those who only read.
+    match open_to_read(path).map(|file| file.try_lock_shared()) {
         Ok(locked) => matches!(locked, Err(TryLockError::WouldBlock)),
         Err(error) => error.kind() != io::ErrorKind::NotFound,
     }

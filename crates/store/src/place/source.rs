@@ -32,7 +32,7 @@ impl FileSource {
         }
         if !metadata.is_file() {
             let attributes = match is_device(&metadata) {
-                true => Attributes { modified: None, ..Attributes::of(&metadata) },
+                true => Attributes { modified: None, ..Attributes::of_open(&file)? },
                 false => Attributes::default(),
             };
             return Ok(Self::pipe(file, attributes));

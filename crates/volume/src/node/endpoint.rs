@@ -310,6 +310,10 @@ impl EndpointInner {
             Reason::AlreadyExists | Reason::ConditionNotMatch => ErrorKind::Exists,
             Reason::PermissionDenied => ErrorKind::Refused,
             Reason::Unsupported => ErrorKind::Unsupported,
+            // The code of an answer with the status 501, for which OpenDAL has no kind.
+            Reason::Unexpected if error.message().contains("NotImplemented") => {
+                ErrorKind::Unsupported
+            }
             _ => ErrorKind::Io,
         };
         let why = self.shown(&error);

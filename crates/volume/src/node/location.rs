@@ -193,7 +193,9 @@ impl Location {
             Self::Webdav { endpoint, root } | Self::Http { endpoint, root } => {
                 (endpoint.clone(), root)
             }
-            Self::Sftp { host, root, .. } => (format!("{} {:?}", host.host, host.port), root),
+            Self::Sftp { host, root, .. } => {
+                (format!("{} {}", host.host.to_lowercase(), host.port.unwrap_or(22)), root)
+            }
         };
         Some((service, Path::new(folder.trim_matches('/'))))
     }
@@ -474,6 +476,7 @@ mod tests {
             ("webdav://h/a", "webdav://h/a/"),
             ("webdav://h/a", "https://h/a/b"),
             ("sftp://me@h/a/b", "sftp://you@h/a"),
+            ("sftp://h/a", "sftp://H:22/a"),
         ] {
             assert!(overlaps(one, other), "{one} {other}");
         }

@@ -213,10 +213,13 @@ impl<'a> Prober<'a> {
     }
 
     /// Whether the node refuses to create a file that exists, even if several tasks ask for it at
-    /// once.
+    /// once. A node that refuses all requests with that condition does not create conditionally.
     async fn creates_once(&self) -> Result<bool> {
-        if self.creators("file", 1).await? > 0 {
-            return Ok(false);
+        match self.creators("file", 1).await {
+            Ok(0) => {}
+            Ok(_) => return Ok(false),
+            Err(error) if error.kind() == ErrorKind::Unsupported => return Ok(false),
+            Err(error) => return Err(error),
         }
         for round in 0..ROUNDS {
             if self.creators(&format!("race-{round}"), RACERS).await? != 1 {

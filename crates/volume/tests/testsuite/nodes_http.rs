@@ -408,3 +408,15 @@ async fn what_fails_for_a_while_is_asked_again() {
         }
     }
 }
+
+/// A store may refuse all requests with a condition. That is no fault of the store; it only cannot
+/// create a file unless there is one.
+#[tokio::test]
+async fn a_store_without_conditions_says_so() {
+    let document =
+        "<Error><Code>NotImplemented</Code><Message>A header is not implemented</Message></Error>";
+    let address = server(answer("501 Not Implemented", document.len(), document)).await;
+    let node = node(&format!("s3://bucket?endpoint=http://{address}"));
+    let error = node.write("file", "bytes".into(), Mode::Create).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+}

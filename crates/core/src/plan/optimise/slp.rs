@@ -23,8 +23,8 @@ use crate::plan::budget::Budget;
 use crate::plan::chance::Chance;
 use crate::plan::optimise::rows::Rows;
 
-/// Upper bound on the columns for which a table of pairs is made. The table then has 50 MiB, and 314
-/// MiB if new columns make it grow, which happens once at most.
+/// Upper bound on the columns for which a table of pairs is made. The table then has 50 MiB, and
+/// 314 MiB if new columns make it grow, which happens once at most.
 const MOST_LIVE: usize = 1 << 12;
 
 /// Upper bound on the rows for which a table of pairs is made; the table counts rows in 16 bits.

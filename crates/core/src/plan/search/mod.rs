@@ -69,7 +69,8 @@ pub enum SearchMethod {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SearchLimit {
-    /// After this many schedules; each walker of a local search may end with one more. Reproducible.
+    /// After this many schedules; each walker of a local search may end with one more.
+    /// Reproducible.
     Evaluations(usize),
     /// After this much time: not reproducible.
     Time(Duration),

@@ -84,8 +84,9 @@ pub(crate) type DirectRunner = unsafe fn(&Terms, &DirectMemory<'_>);
 /// Its safety contract: the places of `memory` are the program's buffers, each valid for its length
 /// (for writing if the program writes it). Buffers that are written overlap no other buffer.
 /// Outputs to which values are added hold whole granules up to the end of the range, unless the
-/// symbols are Leopard's, whose last granule may be short. The range begins at a multiple of [`TransformProgram::tile`] if a sum is kept. No other thread accesses
-/// these granules of the outputs or writes those of the inputs.
+/// symbols are Leopard's, whose last granule may be short. The range begins at a multiple of
+/// [`TransformProgram::tile`] if a sum is kept. No other thread accesses these granules of the
+/// outputs or writes those of the inputs.
 pub(crate) type TransformRunner = unsafe fn(&TransformProgram, &Memory<'_>, Range<usize>);
 
 /// A program prepared for a tiled kernel.

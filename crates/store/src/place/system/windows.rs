@@ -118,7 +118,9 @@ pub fn rename_over(from: &Path, to: &Path) -> io::Result<()> {
                 fs::rename(&aside, to)?;
                 return Err(error);
             }
-            fs::remove_file(&aside)
+            // Whoever has it open may keep it there.
+            let _ = fs::remove_file(&aside);
+            Ok(())
         }
         done => done,
     }
