@@ -1,12 +1,14 @@
 //! Conditions of requests, and how an object fulfils them.
 
 use http::header::{
-    ETAG, HeaderMap, HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH, LAST_MODIFIED,
+    CACHE_CONTROL, ETAG, EXPIRES, HeaderMap, HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH,
+    LAST_MODIFIED,
 };
+use paritas_volume::Notes;
 use s3s::dto::{ETag, ETagCondition, Timestamp};
 use s3s::{S3Error, S3Result, s3_error};
 
-use crate::facts::{ObjectFacts, date_text};
+use crate::facts::{KeptHeaders, ObjectFacts, date_text};
 
 /// Conditions under which a request is carried out.
 #[derive(Debug, Default)]
@@ -95,11 +97,11 @@ impl Conditions {
     }
 
     /// Refuses a reader whose conditions do not hold.
-    pub fn expect_for_read(&self, facts: &ObjectFacts) -> S3Result<()> {
+    pub fn expect_for_read(&self, facts: &ObjectFacts, notes: &Notes) -> S3Result<()> {
         match self.judge(Some(facts)) {
             Judgement::Holds => Ok(()),
             Judgement::Failed => Err(s3_error!(PreconditionFailed)),
-            Judgement::Unchanged => Err(not_modified(facts)),
+            Judgement::Unchanged => Err(not_modified(facts, KeptHeaders::of(notes))),
         }
     }
 }
@@ -119,15 +121,20 @@ fn lists(etag: &ETag, wanted: &str, is_strong: bool) -> bool {
     })
 }
 
-/// Returns the answer for a reader who has the object already.
-fn not_modified(facts: &ObjectFacts) -> S3Error {
+/// Returns the answer for a reader who has the object already. It has the headers by which caches
+/// know how long that holds (RFC 9110, section 15.4.5).
+fn not_modified(facts: &ObjectFacts, kept: KeptHeaders) -> S3Error {
     let mut error = s3_error!(NotModified);
-    let mut headers = HeaderMap::new();
-    let etag = HeaderValue::try_from(format!("\"{}\"", facts.etag));
-    headers.extend(etag.ok().map(|etag| (ETAG, etag)));
-    let date = HeaderValue::try_from(date_text(&facts.modified()).unwrap_or_default());
-    headers.extend(date.ok().map(|date| (LAST_MODIFIED, date)));
-    error.set_headers(headers);
+    let texts = [
+        (ETAG, Some(format!("\"{}\"", facts.etag))),
+        (LAST_MODIFIED, date_text(&facts.modified())),
+        (CACHE_CONTROL, kept.cache_control),
+        (EXPIRES, kept.expires.as_ref().and_then(date_text)),
+    ];
+    let header = |(name, text): (HeaderName, Option<String>)| {
+        Some((name, HeaderValue::try_from(text?).ok()?))
+    };
+    error.set_headers(texts.into_iter().filter_map(header).collect());
     error
 }
 

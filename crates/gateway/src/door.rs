@@ -19,6 +19,7 @@ use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::place::system::allow_open_files;
 use paritas_store::shown::shown;
 use paritas_volume::Volume;
+use prometheus_client::metrics::gauge::Gauge;
 use s3s::config::{S3Config, StaticConfigProvider};
 use s3s::service::{S3Service, S3ServiceBuilder};
 use s3s::{Body, HttpError, S3Error};
@@ -200,6 +201,7 @@ impl Door {
     async fn call(
         self: &Arc<Self>,
         request: Request<Body>,
+        id: &str,
         arrival: &BodyArrival,
         place: Arc<ConnectionPlace>,
     ) -> std::result::Result<Response<Body>, HttpError> {
@@ -220,7 +222,7 @@ impl Door {
         };
         let answered = answered.in_current_span();
         match is_copy {
-            true => delayed::soon(tokio::spawn(answered)).await,
+            true => delayed::soon(tokio::spawn(answered), id).await,
             false => delayed::joined(tokio::spawn(answered).await),
         }
     }
@@ -378,15 +380,60 @@ impl ConnectionPlace {
     }
 }
 
+/// Counts a connection as open, until it is dropped.
+struct CountedConnection<'m>(&'m Gauge);
+
+impl<'m> CountedConnection<'m> {
+    fn new(connections: &'m Gauge) -> Self {
+        connections.inc();
+        Self(connections)
+    }
+}
+
+impl Drop for CountedConnection<'_> {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+/// A request, for the log. If it is dropped before its answer is told, its client has gone.
+struct AskedRequest {
+    id: String,
+    peer: SocketAddr,
+    method: Method,
+    path: String,
+    begun: Instant,
+    is_told: bool,
+}
+
+impl AskedRequest {
+    /// Logs the status of the answer. Returns how long it took.
+    fn tell(mut self, status: u16) -> Duration {
+        self.is_told = true;
+        let Self { id, peer, method, path, .. } = &self;
+        let time = self.begun.elapsed();
+        tracing::info!(id, %peer, %method, path, status, ms = time.as_millis() as u64, "request");
+        time
+    }
+}
+
+impl Drop for AskedRequest {
+    fn drop(&mut self) {
+        if !self.is_told {
+            let Self { id, peer, method, path, .. } = self;
+            let ms = self.begun.elapsed().as_millis() as u64;
+            tracing::info!(id, %peer, %method, path, ms, "the client went before the answer");
+        }
+    }
+}
+
 impl Visit {
     /// Lasts until the connection ends, and keeps its place.
     async fn last(self, stream: TcpStream) {
-        let connections = &self.gateway.lasting.metrics.connections;
-        connections.inc();
+        let _counted = CountedConnection::new(&self.gateway.lasting.metrics.connections);
         if let Err(error) = self.greet(stream).await {
             tracing::debug!(peer = %self.peer, %error, "connection");
         }
-        connections.dec();
     }
 
     /// Shakes hands, if there is TLS, and answers the requests of a connection, until the client
@@ -469,6 +516,14 @@ impl Visit {
         let (begun, method) = (Instant::now(), request.method().clone());
         let (path, version) = (request.uri().path().to_owned(), request.version());
         let id = request_id();
+        let asked = AskedRequest {
+            id: id.clone(),
+            peer,
+            method: method.clone(),
+            path: path.clone(),
+            begun,
+            is_told: false,
+        };
         let query = request.uri().query().map(str::to_owned);
         let is_local = peer.ip().to_canonical().is_loopback() && !is_forwarded(request.headers());
         let refused = made_readable(&method, query.as_deref(), request.headers_mut()).err();
@@ -485,7 +540,7 @@ impl Visit {
             None => {
                 // What happens on the way is logged with the id.
                 let span = tracing::error_span!("request", id);
-                door.call(request, &arrival, place).instrument(span).await
+                door.call(request, &id, &arrival, place).instrument(span).await
             }
         };
         let answered = answered.inspect_err(|error| tracing::error!(id, ?error, "request"))?;
@@ -498,10 +553,10 @@ impl Visit {
         if (waits_in_vain || !arrival.is_over()) && version < Version::HTTP_2 {
             answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
-        let (status, time) = (answer.status().as_u16(), begun.elapsed());
+        let status = answer.status().as_u16();
+        let time = asked.tell(status);
         let sent = answer.body().size_hint().lower();
         metrics.answered(&method, status, time, (arrival.bytes(), sent));
-        tracing::info!(id, %peer, %method, path, status, ms = time.as_millis() as u64, "request");
         Ok(answer.map(|body| AnswerBody::new(body, Arc::clone(&activity))))
     }
 }

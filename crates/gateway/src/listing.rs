@@ -369,6 +369,7 @@ impl Store {
         if other.map_err(|error| told(&error))?.is_some() {
             return Err(s3_error!(BucketNotEmpty, "the bucket {bucket} has objects"));
         }
+        let _turn = soon(self.listings.acquire()).await?;
         // Another bucket of its name has no uploads.
         self.give_up_uploads(bucket).await.map_err(|error| told(&error))?;
         self.volume.remove(&name).await.map_err(|error| told(&error))?;

@@ -320,8 +320,9 @@ impl Store {
         if on.judge(Some(&ObjectFacts::of(&found))) != Judgement::Holds {
             return Err(s3_error!(PreconditionFailed));
         }
-        let notes = copied_notes(found.notes(), &mut input)?;
-        match found.name() == name {
+        let is_itself = found.name() == name;
+        let notes = copied_notes(found.notes(), is_itself, &mut input)?;
+        match is_itself {
             true => self.renote(found, notes, None).await,
             false => self.rewrite(name, found, notes, there).await,
         }
@@ -421,15 +422,18 @@ fn replaced(input: &dto::CopyObjectInput) -> S3Result<(bool, bool)> {
 /// Refuses a copy of an object onto itself that changes nothing.
 fn expect_change(input: &dto::CopyObjectInput, (bucket, key): &(String, String)) -> S3Result<()> {
     let is_itself = input.bucket == *bucket && input.key == *key;
-    match is_itself && replaced(input)? == (false, false) {
+    // Programs that only want a new time state the storage class, the only one that there is.
+    let changes = replaced(input)? != (false, false) || input.storage_class.is_some();
+    match is_itself && !changes {
         true => Err(s3_error!(InvalidRequest, "a copy onto itself changes metadata or tags")),
         false => Ok(()),
     }
 }
 
 /// Returns the notes of a copy: those of its source, unless the request replaces them. Checksums
-/// stay if they are those of the bytes, and not of parts.
-fn copied_notes(of: &Notes, input: &mut dto::CopyObjectInput) -> S3Result<Notes> {
+/// stay if they are those of the bytes; those of parts stay if the object is copied onto itself and
+/// keeps its parts.
+fn copied_notes(of: &Notes, is_itself: bool, input: &mut dto::CopyObjectInput) -> S3Result<Notes> {
     let (replaces, new_tags) = replaced(input)?;
     let mut kept = KeptHeaders::of(of);
     let given = kept_headers!(input);
@@ -438,7 +442,7 @@ fn copied_notes(of: &Notes, input: &mut dto::CopyObjectInput) -> S3Result<Notes>
     let mut notes = headers.notes()?;
     let checksum = checksum_of(of);
     let is_composite = kind_of(&checksum).is_some_and(|kind| !is_of_whole(&kind));
-    notes.extend(notes_of(checksum).filter(|_| !is_composite));
+    notes.extend(notes_of(checksum).filter(|_| is_itself || !is_composite));
     Ok(notes)
 }
 
@@ -522,7 +526,7 @@ fn wanted(
     part: Option<i32>,
 ) -> S3Result<(ObjectFacts, Option<Range<u64>>, Range<u64>)> {
     let facts = ObjectFacts::of(found);
-    on.expect_for_read(&facts)?;
+    on.expect_for_read(&facts, found.notes())?;
     let length = facts.length;
     let check = |range: dto::Range| range.check(length).ok().filter(|_| length > 0);
     let refuse = || unsatisfiable(length);

@@ -4,8 +4,9 @@
 //! allows (`limits.memory`). A gateway moves many objects at a time, so each transfer waits, first
 //! come first served, until there is room for it, but not without end. Large ones share three
 //! quarters of the memory, so that small ones find room while clients on slow links take large
-//! objects. If there are several keys, each takes at most half of the memory: a client that sends
-//! as slowly as it may leaves room for the others.
+//! objects. If there are several keys, each takes at most half of the memory, of which its large
+//! transfers take three quarters: a client that sends as slowly as it may leaves room for the
+//! others, and for small transfers of its own.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -36,14 +37,10 @@ const OVERHEAD: u64 = 256 << 10;
 /// The memory that transfers share, in units of a KiB.
 #[derive(Clone)]
 pub(crate) struct TransferMemory {
-    free: Arc<Semaphore>,
-    /// What large transfers may still take of it.
-    free_for_large: Arc<Semaphore>,
+    all: MemoryShare,
     /// What each key may still take of it, if there are several.
-    free_for_key: Option<KeyShares>,
+    of_keys: Option<KeyShares>,
     total: u32,
-    /// The most that large transfers take together.
-    most_large: u32,
     /// The most bytes that one transfer takes.
     most: u64,
     /// Bytes on the way for each byte of an object.
@@ -51,7 +48,38 @@ pub(crate) struct TransferMemory {
 }
 
 /// The shares of keys by their ids.
-type KeyShares = Arc<Mutex<HashMap<String, Arc<Semaphore>>>>;
+type KeyShares = Arc<Mutex<HashMap<String, MemoryShare>>>;
+
+/// Memory of which large transfers take at most a part.
+#[derive(Clone)]
+struct MemoryShare {
+    free: Arc<Semaphore>,
+    /// What large transfers may still take of it.
+    free_for_large: Arc<Semaphore>,
+    /// The most that large transfers take together.
+    most_large: u32,
+}
+
+impl MemoryShare {
+    /// Shares `total` units, of which large transfers take three quarters, or as much as `one`.
+    fn of(total: u32, one: u32) -> Self {
+        let most_large = (total - total / 4).max(one.min(total));
+        let [free, free_for_large] =
+            [total, most_large].map(|units| Arc::new(Semaphore::new(units as usize)));
+        Self { free, free_for_large, most_large }
+    }
+
+    /// Takes units, in the order in which transfers come.
+    async fn take(&self, units: u32, is_large: bool) -> Vec<OwnedSemaphorePermit> {
+        let mut taken = Vec::new();
+        for units_of in [is_large.then_some(&self.free_for_large), Some(&self.free)] {
+            let Some(free) = units_of else { continue };
+            let permit = Arc::clone(free).acquire_many_owned(units).await;
+            taken.push(permit.expect("the semaphore is never closed"));
+        }
+        taken
+    }
+}
 
 /// The part of the memory that transfers hold. It is free again when all clones are dropped.
 #[derive(Clone)]
@@ -84,8 +112,8 @@ impl TransferMemory {
     /// Bounds what each of the keys takes, if there are several.
     #[must_use]
     pub fn shared_by(self, keys: usize) -> Self {
-        let free_for_key = (keys > 1).then(|| self.free_for_key.clone().unwrap_or_default());
-        Self { free_for_key, ..self }
+        let of_keys = (keys > 1).then(|| self.of_keys.clone().unwrap_or_default());
+        Self { of_keys, ..self }
     }
 
     /// Returns the same memory for transfers of another volume, if it has the same size there.
@@ -94,19 +122,15 @@ impl TransferMemory {
     /// As for [`Self::new`].
     pub fn renewed(&self, bytes: Option<u64>, volume: &Volume) -> Result<Self> {
         let next = Self::new(bytes, volume)?;
-        if (next.total, next.most_large, next.most) != (self.total, self.most_large, self.most) {
-            return Ok(next);
+        match (next.total, next.most) == (self.total, self.most) {
+            true => Ok(Self { all: self.all.clone(), of_keys: self.of_keys.clone(), ..next }),
+            false => Ok(next),
         }
-        let [free, free_for_large] = [&self.free, &self.free_for_large].map(Arc::clone);
-        Ok(Self { free, free_for_large, free_for_key: self.free_for_key.clone(), ..next })
     }
 
     fn of(total: u32, most: u64, factor: u64) -> Self {
         let one = u32::try_from(most >> 10).unwrap_or(u32::MAX);
-        let most_large = (total - total / 4).max(one.min(total));
-        let [free, free_for_large] =
-            [total, most_large].map(|units| Arc::new(Semaphore::new(units as usize)));
-        Self { free, free_for_large, free_for_key: None, total, most_large, most, factor }
+        Self { all: MemoryShare::of(total, one), of_keys: None, total, most, factor }
     }
 
     /// Waits until there is room for a transfer of this many bytes, or of any number of bytes, with
@@ -136,29 +160,24 @@ impl TransferMemory {
         transfers: u32,
         length: Option<u64>,
     ) -> TransferRoom {
-        let units = self.units(length).saturating_mul(transfers).min(self.most_large);
+        let units = self.units(length).saturating_mul(transfers).min(self.all.most_large);
         let is_large = units > self.total / LARGE;
-        let shares = [
-            key.and_then(|key| self.share_of(key)),
-            is_large.then(|| Arc::clone(&self.free_for_large)),
-            Some(Arc::clone(&self.free)),
-        ];
+        let share = key.and_then(|key| self.share_of(key));
         let mut room = Vec::new();
-        for share in shares.into_iter().flatten() {
-            let taken = share.acquire_many_owned(units).await;
-            room.push(taken.expect("the semaphore is never closed"));
+        for share in share.iter().chain([&self.all]) {
+            room.extend(share.take(units, is_large).await);
         }
         TransferRoom(Arc::new(room))
     }
 
     /// Returns the share of a key: half of the memory, or as much as one transfer may take.
-    fn share_of(&self, key: &str) -> Option<Arc<Semaphore>> {
-        let mut shares = held(self.free_for_key.as_ref()?);
+    fn share_of(&self, key: &str) -> Option<MemoryShare> {
+        let mut shares = held(self.of_keys.as_ref()?);
         let share = shares.entry(key.to_owned()).or_insert_with(|| {
-            let one = self.units(None).min(self.most_large);
-            Arc::new(Semaphore::new((self.total / 2).max(one) as usize))
+            let one = self.units(None).min(self.all.most_large);
+            MemoryShare::of((self.total / 2).max(one), one)
         });
-        Some(Arc::clone(share))
+        Some(share.clone())
     }
 
     fn units(&self, length: Option<u64>) -> u32 {
@@ -233,12 +252,15 @@ mod tests {
     /// One of several keys does not take all room.
     #[test]
     fn several_keys_share_the_room() {
-        for (keys, most) in [(1, 12), (2, 8)] {
+        for (keys, most) in [(1, 12), (2, 6)] {
             let memory = TransferMemory::of(4 << 20, 256 << 20, 3).shared_by(keys);
             let of = |key| memory.take_for(Some(key), 1, None).now_or_never();
             let rooms: Vec<Option<TransferRoom>> = (0..20).map(|_| of("one")).collect();
             assert_eq!(rooms.iter().flatten().count(), most);
             assert_eq!(of("other").is_some(), keys > 1);
+            let small = memory.take_for(Some("one"), 1, Some(1)).now_or_never();
+            assert!(small.is_some(), "a key's large transfers leave room for its small ones");
+            drop(small);
             drop(rooms);
             assert!(of("one").is_some());
         }

@@ -16,6 +16,7 @@ use crate::judge::{ExpectedBody, Received, hex, unhex};
 use crate::listing::ListQuestion;
 use crate::names;
 use crate::objects::{body_origin, checksum_in, expected_body};
+use crate::room::soon;
 use crate::store::Store;
 use crate::whole::{StatedWhole, checksum_of_pieces, is_of_whole};
 
@@ -144,7 +145,7 @@ impl Store {
                 input.copy_source_if_unmodified_since.clone(),
             ),
         );
-        on.expect_for_read(&ObjectFacts::of(&found))
+        on.expect_for_read(&ObjectFacts::of(&found), found.notes())
             .map_err(|_| s3_error!(PreconditionFailed, "the source does not meet a condition"))?;
         let range = source_range(input.copy_source_range.as_deref(), found.length())?;
         let expected =
@@ -300,6 +301,7 @@ impl Store {
         input: ListMultipartUploadsInput,
     ) -> S3Result<S3Response<ListMultipartUploadsOutput>> {
         self.expect_bucket(&input.bucket).await?;
+        let _turn = soon(self.listings.acquire()).await?;
         let found = self.volume.uploads().await.map_err(|error| told(&error))?;
         let texts = (input.prefix.clone(), input.delimiter.clone());
         let mark = PageMark::after(input.key_marker.clone().unwrap_or_default());

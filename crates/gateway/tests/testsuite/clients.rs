@@ -393,7 +393,8 @@ async fn tags_change_nothing_else() {
 #[tokio::test(flavor = "multi_thread")]
 async fn readers_get_what_they_do_not_have() {
     let open = open_to_all().await;
-    let stored = ask(&open, "PUT /photos/a", &[], "hello").await;
+    let caching = ["Cache-Control: max-age=60", "Expires: Wed, 21 Oct 2026 07:28:00 GMT"];
+    let stored = ask(&open, "PUT /photos/a", &caching, "hello").await;
     let etag = stored.lines().find_map(|line| line.strip_prefix("etag: ")).unwrap();
     let get = async |condition: &str| {
         let if_range = format!("If-Range: {condition}");
@@ -407,6 +408,9 @@ async fn readers_get_what_they_do_not_have() {
     }
     let had = ask(&open, "GET /photos/a", &[&format!("If-None-Match: {etag}")], "").await;
     assert!(had.starts_with("HTTP/1.1 304") && had.contains(&format!("etag: {etag}")), "{had}");
+    for header in ["cache-control: max-age=60", "expires: Wed, 21 Oct 2026 07:28:00 GMT"] {
+        assert!(had.contains(&format!("{header}\r\n")), "{had}");
+    }
     assert!(ask(&open, "PUT /photos/empty", &[], "").await.starts_with("HTTP/1.1 200"));
     let empty = ask(&open, "GET /photos/empty", &["Range: bytes=-5"], "").await;
     assert!(empty.starts_with("HTTP/1.1 416"), "{empty}");

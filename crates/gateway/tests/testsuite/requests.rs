@@ -319,6 +319,7 @@ async fn copies_change_what_their_directives_say() {
         ("b", &["x-amz-metadata-directive: FOO"][..], "InvalidArgument"),
         ("b", &["x-amz-tagging-directive: replace"], "InvalidArgument"),
         ("a", &[], "InvalidRequest"),
+        ("a", &["x-amz-storage-class: STANDARD"], ""),
         ("a", &["x-amz-metadata-directive: REPLACE"], ""),
         ("a", &["x-amz-tagging-directive: REPLACE", "x-amz-tagging: a=b"], ""),
         ("b", &["x-amz-metadata-directive: COPY", "If-None-Match: \"0\""], "NotImplemented"),

@@ -325,5 +325,13 @@ async fn objects_in_parts_have_checksums() {
         let copy = ask(&open, "HEAD /photos/copy", &["x-amz-checksum-mode: ENABLED"], "").await;
         assert_eq!(copy.contains("x-amz-checksum-crc32: NhCmhg=="), kind == "FULL_OBJECT");
         assert_eq!(copy.contains("x-amz-checksum"), kind == "FULL_OBJECT", "{copy}");
+        // One onto itself keeps its parts, and all checksums.
+        let other = [&source, "x-amz-metadata-directive: REPLACE", "x-amz-meta-a: b"];
+        ask(&open, &format!("PUT /photos/{key}"), &other, "").await;
+        let line = format!("HEAD /photos/{key}");
+        let copy = ask(&open, &line, &["x-amz-checksum-mode: ENABLED"], "").await;
+        assert!(copy.contains("x-amz-meta-a: b\r\n"), "{copy}");
+        assert!(copy.contains(&format!("x-amz-checksum-crc32: {checksum}\r\n")), "{copy}");
+        assert!(copy.contains(&format!("x-amz-checksum-type: {kind}\r\n")), "{copy}");
     }
 }
