@@ -1,15 +1,25 @@
 //! Keeping a volume whole while it is in use: owed objects are repaired, later stages are added,
 //! and remains are removed. Several processes may do this for one volume at the same time: repairs
 //! only add what is missing, and promotions and scrubs are claimed.
+//!
+//! An object that a repair does not make whole, because a node is gone, rests before the next
+//! attempt, each time twice as long. When a node comes back, all rests are over.
 
+use std::collections::{BTreeSet, HashMap};
 use std::future::Future;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use paritas_store::error::{Error, ErrorKind, Result};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 use crate::clock::now;
+use crate::names::ObjectName;
+use crate::promote::Repaired;
 use crate::volume::Volume;
+
+/// The longest rest of an object between two attempts to repair it.
+const LONGEST_REST: Duration = Duration::from_secs(3600);
 
 /// How often a volume is looked after.
 #[derive(Debug, Clone, Copy)]
@@ -32,9 +42,51 @@ impl Default for Upkeep {
     }
 }
 
+/// Owed objects that repairs did not make whole.
+#[derive(Debug, Default)]
+struct Rests {
+    /// When each may be tried again, and how long it rested.
+    until: HashMap<ObjectName, (Instant, Duration)>,
+    /// The nodes that could not be used in the last round.
+    away: BTreeSet<String>,
+}
+
+impl Rests {
+    /// Begins a round, in which these nodes cannot be used and these objects are owed. Returns the
+    /// objects that are tried.
+    fn begin(
+        &mut self,
+        away: BTreeSet<String>,
+        owed: Vec<ObjectName>,
+        now: Instant,
+    ) -> Vec<ObjectName> {
+        if !self.away.is_subset(&away) {
+            self.until.clear();
+        }
+        self.away = away;
+        let mut rests = std::mem::take(&mut self.until);
+        self.until = owed.iter().filter_map(|name| rests.remove_entry(name)).collect();
+        let is_due =
+            |name: &ObjectName| self.until.get(name).is_none_or(|(until, _)| *until <= now);
+        owed.into_iter().filter(is_due).collect()
+    }
+
+    /// Notes what became of an attempt. The first rest of an object has the length `first`.
+    fn note(&mut self, name: &ObjectName, done: &Result<Repaired>, first: Duration, now: Instant) {
+        let before = self.until.remove(name).map(|(_, rest)| rest);
+        let rest = match done {
+            Ok(repaired) if !repaired.is_owed => return,
+            Ok(repaired) if repaired.stored + repaired.manifests > 0 => first,
+            _ => before.map_or(first, |rest| (rest * 2).min(LONGEST_REST.max(first))),
+        };
+        self.until.insert(name.clone(), (now + rest, rest));
+    }
+}
+
 /// Looks after a volume.
 struct Keeper<'v> {
     volume: &'v Volume,
+    rests: Mutex<Rests>,
     /// Called with the work that failed, and the error.
     told: &'v (dyn Fn(&str, &Error) + Send + Sync),
 }
@@ -43,9 +95,9 @@ struct Keeper<'v> {
 /// other nodes ([`Volume::until_other_nodes`]). `told` is called with the work that failed,
 /// such as `repairing a/b`, and with the error. The work is tried again in the next round.
 pub async fn keep(volume: &Volume, upkeep: Upkeep, told: &(dyn Fn(&str, &Error) + Send + Sync)) {
-    let keeper = Keeper { volume, told };
+    let keeper = Keeper { volume, rests: Mutex::default(), told };
     futures::join!(
-        every(upkeep.look, async || keeper.look().await),
+        every(upkeep.look, async || keeper.look(upkeep.look).await),
         every(upkeep.collect, async || keeper.note("collecting", volume.collect().await)),
         every(upkeep.look, async || keeper.scrub(upkeep.scrub).await),
     );
@@ -62,15 +114,19 @@ async fn every<F: Future<Output = ()>>(period: Duration, act: impl Fn() -> F) {
 }
 
 impl Keeper<'_> {
-    /// Repairs owed objects, and promotes objects that wait for it, the oldest first.
-    async fn look(&self) {
+    /// Repairs owed objects, and promotes objects that wait for it, the oldest first. The next look
+    /// comes after `pause`.
+    async fn look(&self, pause: Duration) {
         let status = match self.volume.status().await {
             Ok(status) => status,
             Err(error) => return self.note::<()>("looking", Err(error)),
         };
         let owed = if status.owed.objects > 0 { self.volume.owed("").await } else { Vec::new() };
+        let away = self.volume.troubles().into_iter().map(|(node, _)| node.name.clone()).collect();
+        let owed = self.rests().begin(away, owed, Instant::now());
         for name in &owed {
             let repaired = self.volume.repair_one_of_all(name, false).await;
+            self.rests().note(name, &repaired, pause, Instant::now());
             self.note(&format!("repairing {name}"), repaired);
         }
         if status.backlog.objects == 0 {
@@ -79,6 +135,10 @@ impl Keeper<'_> {
         for name in &self.volume.backlog("").await {
             self.note(&format!("promoting {name}"), self.volume.promote(name).await);
         }
+    }
+
+    fn rests(&self) -> std::sync::MutexGuard<'_, Rests> {
+        self.rests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Reads all blocks and repairs damage, unless that was done lately or another process does it.
@@ -118,5 +178,41 @@ impl Keeper<'_> {
         {
             (self.told)(doing, &error);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hands::NameLog;
+
+    #[tokio::test]
+    async fn objects_that_stay_owed_rest_longer_each_time() {
+        let (begun, minute) = (Instant::now(), Duration::from_secs(60));
+        let (name, other) = (ObjectName::new("a").unwrap(), ObjectName::new("b").unwrap());
+        let owed = || vec![name.clone(), other.clone()];
+        let away = || BTreeSet::from(["n1".to_owned()]);
+        let is_owed = |is_owed| Ok(Repaired { is_owed, ..Repaired::of(&name, NameLog::default()) });
+        let mut rests = Rests::default();
+        assert_eq!(rests.begin(away(), owed(), begun), owed());
+        rests.note(&name, &is_owed(true), minute, begun);
+        rests.note(&other, &is_owed(false), minute, begun);
+        // It is tried after one minute, then after two more, then after four more, and so on.
+        let mut tried = Vec::new();
+        for number in 1..400 {
+            let now = begun + minute * number;
+            if rests.begin(away(), vec![name.clone()], now) == [name.clone()] {
+                tried.push(number);
+                rests.note(&name, &is_owed(true), minute, now);
+            }
+        }
+        assert_eq!(tried, [1, 3, 7, 15, 31, 63, 123, 183, 243, 303, 363]);
+        let now = begun + minute * 364;
+        assert!(rests.begin(away(), vec![name.clone()], now).is_empty());
+        assert_eq!(rests.begin(BTreeSet::new(), vec![name.clone()], now), [name.clone()]);
+        // What is no longer owed is forgotten.
+        rests.note(&name, &is_owed(true), minute, now);
+        rests.begin(BTreeSet::new(), Vec::new(), now);
+        assert!(rests.until.is_empty());
     }
 }
