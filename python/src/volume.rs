@@ -446,7 +446,11 @@ impl Volume {
     /// still have files come last.
     #[pyo3(signature = (prefix = ""))]
     fn most_urgent_first(&self, py: Python<'_>, prefix: &str) -> Result<Vec<String>> {
-        let names = self.run(py, self.volume()?.most_urgent_first(prefix))?;
+        let volume = self.volume()?;
+        let names = self.run(py, async {
+            let overview = volume.overview(prefix).await?;
+            Ok(volume.most_urgent_first(&overview).await)
+        })?;
         Ok(names.iter().map(|name| name.as_str().to_owned()).collect())
     }
 

@@ -16,7 +16,6 @@ use crate::found::FoundObject;
 use crate::get::read_all;
 use crate::hands::NameLog;
 use crate::hints::FolderHints;
-use crate::list::ListJob;
 use crate::manifest::Piece;
 use crate::names::{self, ObjectName};
 use crate::overview::Overview;
@@ -457,14 +456,14 @@ impl FoundParts {
     }
 }
 
-/// Returns names. Objects that can lose the fewest further nodes come first.
-pub(crate) async fn most_urgent_first(cluster: &Cluster, prefix: &str) -> Result<Vec<ObjectName>> {
-    let overview = Overview::of(ListJob::of(cluster, prefix)).await?;
+/// Returns the names that an overview shows. Objects that can lose the fewest further nodes come
+/// first.
+pub(crate) async fn most_urgent_first(cluster: &Cluster, overview: &Overview) -> Vec<ObjectName> {
     let urgency = async |(name, versions): (&ObjectName, &BTreeMap<Listed, _>)| {
         let newest = versions.last_key_value().map(|(listed, _)| listed.kind);
         let spare = match newest {
             Some(VersionKind::Put) => {
-                let overview = Some(&overview);
+                let overview = Some(overview);
                 let verdict = VerifyJob { cluster, name, is_deep: false, overview }.run().await;
                 verdict.map_or(0, |verdict| verdict.spare)
             }
@@ -475,5 +474,5 @@ pub(crate) async fn most_urgent_first(cluster: &Cluster, prefix: &str) -> Result
     let looked = stream::iter(&overview.versions.names).map(urgency).buffer_unordered(AT_ONCE);
     let mut names: Vec<(usize, ObjectName)> = looked.collect().await;
     names.sort();
-    Ok(names.into_iter().map(|(_, name)| name).collect())
+    names.into_iter().map(|(_, name)| name).collect()
 }

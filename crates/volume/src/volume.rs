@@ -434,13 +434,10 @@ impl Volume {
         NameRepair { files: NameFiles { cluster: &self.cluster, name }, is_deep }.run().await
     }
 
-    /// Returns names in the order in which they are repaired: the objects that can lose the fewest
-    /// further nodes first.
-    ///
-    /// # Errors
-    /// As [`Volume::list`].
-    pub async fn most_urgent_first(&self, prefix: &str) -> Result<Vec<ObjectName>> {
-        most_urgent_first(&self.cluster, prefix).await
+    /// Returns the names that an overview shows in the order in which they are repaired: the objects
+    /// that can lose the fewest further nodes first.
+    pub async fn most_urgent_first(&self, overview: &Overview) -> Vec<ObjectName> {
+        most_urgent_first(&self.cluster, overview).await
     }
 
     /// Adds the parts of the last stage of the code of an object, or of its pieces. Parts that are

@@ -140,7 +140,7 @@ async fn replace(volume: &Volume) -> Result<()> {
 }
 
 async fn repair_all(volume: &Volume) -> Result<()> {
-    for object in volume.most_urgent_first("").await? {
+    for object in volume.most_urgent_first(&volume.overview("").await?).await {
         volume.repair(&object, false).await?;
     }
     Ok(())

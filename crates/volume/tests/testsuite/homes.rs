@@ -7,7 +7,7 @@ use paritas_volume::{ErrorKind, State, Volume};
 /// Repairs everything, and returns what could not be repaired.
 async fn repaired(volume: Volume) -> Vec<String> {
     let mut failures = Vec::new();
-    for object in volume.most_urgent_first("").await.unwrap() {
+    for object in volume.most_urgent_first(&volume.overview("").await.unwrap()).await {
         failures.extend(volume.repair(&object, false).await.err().map(|error| error.to_string()));
     }
     failures

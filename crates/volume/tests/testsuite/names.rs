@@ -74,7 +74,7 @@ async fn a_volume_that_an_older_program_stored_is_used_as_it_is() {
     std::fs::create_dir(place.path().join("n2")).unwrap();
     let volume = open();
     assert!(volume.fill("n2").await.unwrap().manifests > 0);
-    for object in volume.most_urgent_first("").await.unwrap() {
+    for object in volume.most_urgent_first(&volume.overview("").await.unwrap()).await {
         volume.repair(&object, false).await.unwrap();
     }
     assert_eq!(listed(&volume, "").await, [all[0], all[1], all[2], all[4]]);
@@ -138,7 +138,7 @@ async fn names_of_all_kinds_are_stored_listed_repaired_and_removed() {
         std::fs::create_dir(disks.path(1)).unwrap();
         let volume = disks.open("2+1");
         volume.fill("disk1").await.unwrap();
-        for object in volume.most_urgent_first("").await.unwrap() {
+        for object in volume.most_urgent_first(&volume.overview("").await.unwrap()).await {
             assert!(!volume.repair(&object, true).await.unwrap().is_owed);
         }
         expect_all(&volume, &names, length).await;

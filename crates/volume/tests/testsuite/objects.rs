@@ -93,7 +93,7 @@ async fn lost_disks_are_survived_and_filled_again() {
     assert!(get(&volume, "small").await.unwrap() == small);
     let verdict = volume.verify(&name("large"), false).await.unwrap();
     assert_eq!((verdict.state, verdict.spare, verdict.missing.len()), (State::Repairable, 0, 2));
-    for object in volume.most_urgent_first("").await.unwrap() {
+    for object in volume.most_urgent_first(&volume.overview("").await.unwrap()).await {
         assert!(!volume.repair(&object, false).await.unwrap().is_owed);
     }
     for object in ["large", "small"] {
@@ -167,7 +167,7 @@ async fn a_lost_disk_is_replaced_by_an_empty_one() {
     // A replacement that ends here is not forgotten.
     let owed = volume.owed("").await;
     assert_eq!(owed, (1..8).map(|object| name(&format!("large/{object}"))).collect::<Vec<_>>());
-    for object in volume.most_urgent_first("").await.unwrap() {
+    for object in volume.most_urgent_first(&volume.overview("").await.unwrap()).await {
         let repaired = volume.repair(&object, false).await.unwrap();
         assert!(!repaired.is_owed, "{:?}", repaired.flaws);
     }
@@ -232,7 +232,7 @@ async fn a_drained_disk_is_emptied_of_shards() {
     assert!(parts(3) > 0);
     let all: usize = (0..7).map(parts).sum();
     let volume = disks.open_drained("4+2", 3);
-    for object in volume.most_urgent_first("").await.unwrap() {
+    for object in volume.most_urgent_first(&volume.overview("").await.unwrap()).await {
         let repaired = volume.repair(&object, false).await.unwrap();
         assert!(!repaired.is_owed, "{:?}", repaired.flaws);
     }
@@ -728,7 +728,7 @@ async fn what_may_be_lost_counts_nodes() {
     let verdict = volume.verify(&name("doubled"), false).await.unwrap();
     assert_eq!((verdict.state, verdict.spare), (State::Repairable, 1), "{verdict:?}");
     put(&volume, "whole", &content(100_000)).await;
-    let urgent = volume.most_urgent_first("").await.unwrap();
+    let urgent = volume.most_urgent_first(&volume.overview("").await.unwrap()).await;
     assert_eq!(urgent, [name("doubled"), name("whole")]);
     volume.repair(&name("doubled"), false).await.unwrap();
     assert_eq!(volume.verify(&name("doubled"), false).await.unwrap().spare, 2);

@@ -102,7 +102,7 @@ async fn pieces_are_verified_repaired_and_cut_anew_as_objects_are() {
     assert_eq!(volume.repair(&name(OBJECT), false).await.unwrap().stored, 1);
     assert_eq!(state().await, State::Intact);
     fs::remove_file(&parts[0]).unwrap();
-    for name in volume.most_urgent_first("").await.unwrap() {
+    for name in volume.most_urgent_first(&volume.overview("").await.unwrap()).await {
         volume.repair_one_of_all(&name, false).await.unwrap();
     }
     assert_eq!(state().await, State::Intact);

@@ -107,7 +107,7 @@ impl Verb {
             }
             Self::Repair => volume.repair(object, true).await.map(drop),
             Self::RepairAll => {
-                for name in volume.most_urgent_first("").await? {
+                for name in volume.most_urgent_first(&volume.overview("").await?).await {
                     volume.repair(&name, false).await?;
                 }
                 volume.collect().await.map(drop)

@@ -25,7 +25,7 @@ fn copy(from: &Path, to: &Path) {
 }
 
 async fn repair_all(volume: &Volume) {
-    for object in volume.most_urgent_first("").await.unwrap() {
+    for object in volume.most_urgent_first(&volume.overview("").await.unwrap()).await {
         // A name that has only foreign files is not an object, so repair may fail.
         let _ = volume.repair(&object, false).await;
     }

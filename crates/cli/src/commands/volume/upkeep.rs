@@ -417,23 +417,13 @@ async fn most_urgent_first(
     volume: &Volume,
     tally: &mut ObjectTally<'_>,
 ) -> Result<Vec<Item>, Failure> {
-    let names = volume.most_urgent_first("").await?;
     let overview = volume.overview("").await?;
+    let names = volume.most_urgent_first(&overview).await;
     tally.count_nameless(&overview);
     let lengths: BTreeMap<&ObjectName, u64> =
         overview.objects().map(|(name, listed)| (name, listed.length)).collect();
     let item = |name: ObjectName| {
         let length = lengths.get(&name).copied().unwrap_or(0);
-        Item::listed(name, length)
-    };
-    Ok(names.into_iter().map(item).collect())
-}
-
-/// Adds the lengths of objects to their names.
-async fn with_lengths(volume: &Volume, names: Vec<ObjectName>) -> Result<Vec<Item>, Failure> {
-    let objects = volume.list("").await?.objects;
-    let item = |name: ObjectName| {
-        let length = objects.get(&name).map_or(0, |listed| listed.length);
         Item::listed(name, length)
     };
     Ok(names.into_iter().map(item).collect())
@@ -542,11 +532,16 @@ async fn chosen(
 /// come first.
 async fn waiting(volume: &Volume, prefix: &str, output: &Output) -> Result<Vec<Item>, Failure> {
     let waiting = volume.backlog(prefix).await;
-    if waiting.is_empty() && !prefix.is_empty() {
-        // Fails if no object has a name with this prefix.
-        listing::list(volume, prefix, GetOptions::default(), output).await?;
+    if waiting.is_empty() && prefix.is_empty() {
+        return Ok(Vec::new());
     }
-    with_lengths(volume, waiting).await
+    // Fails if no object has a name with this prefix.
+    let objects = listing::list(volume, prefix, GetOptions::default(), output).await?.objects;
+    let item = |name: ObjectName| {
+        let length = objects.get(&name).map_or(0, |listed| listed.length);
+        Item::listed(name, length)
+    };
+    Ok(waiting.into_iter().map(item).collect())
 }
 
 /// Converts objects of other codes to the volume's code. Returns the worst exit code.
