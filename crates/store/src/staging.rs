@@ -455,8 +455,8 @@ pub fn commit_over(
     let targets = files.iter().map(|file| directory_of(&file.target));
     let _locks = FolderLocks::acquire(targets.chain(folders.iter().map(PathBuf::as_path)))?;
     let old = find_old()?;
-    // All files have temporary names before the first gets its own: a set that a crash leaves half
-    // named is still complete.
+    // All files have temporary names before the first gets its own. Shards under temporary names
+    // count, so a set of which a crash leaves only some files named is still complete.
     files.iter_mut().try_for_each(StagedFile::name)?;
     if sync {
         for folder in sync_directories(&files)? {

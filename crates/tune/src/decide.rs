@@ -423,10 +423,10 @@ fn between(set: usize) -> usize {
 
 /// Returns the smallest set for which two threads should run; `None` if one thread is best
 /// throughout. `ratios` says for each set, the largest one first, how many times as fast two
-/// threads are. Two threads then run for all larger sets, too. So the sum of the logarithms of the
-/// ratios, over the result and all larger sets, is as large as possible; a ratio that is not clear
-/// counts as 1. With the largest sets two threads may gain nothing, because memory limits them, and
-/// yet gain much with smaller sets.
+/// threads are. Two threads then run for the result and for all larger sets, so the result is the
+/// set for which all these ratios together gain most: the sum of their logarithms is the largest.
+/// (The first gain does not decide: with the largest sets two threads may gain nothing, because
+/// memory limits them, and yet gain much with smaller ones.) A ratio that is not clear counts as 1.
 fn shared_from(ratios: &[(usize, Ratio)]) -> Option<usize> {
     let (mut sum, mut most, mut from) = (0.0, 0.0, None);
     for &(set, ratio) in ratios {

@@ -434,8 +434,8 @@ impl Volume {
         NameRepair { files: NameFiles { cluster: &self.cluster, name }, is_deep }.run().await
     }
 
-    /// Returns the names that an overview shows in the order in which they are repaired: the objects
-    /// that can lose the fewest further nodes first.
+    /// Returns the names that an overview shows in the order in which they are repaired: the
+    /// objects that can lose the fewest further nodes first.
     pub async fn most_urgent_first(&self, overview: &Overview) -> Vec<ObjectName> {
         most_urgent_first(&self.cluster, overview).await
     }

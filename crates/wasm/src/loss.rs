@@ -224,8 +224,8 @@ const MOST_SETS: usize = 200_000;
 pub struct SurveyAnswer {
     /// Number of sets of `lose` nodes; null if there are too many to count.
     sets: Option<usize>,
-    /// Number of sets that were tried: evenly spaced in the list of all sets, or drawn at random,
-    /// always the same ones, if there are too many to count.
+    /// Number of sets that were tried. They are evenly spaced in the list of all sets. If there are
+    /// too many to count, they are drawn at random, in each run the same ones.
     tried: usize,
     /// Number of tried sets after whose loss all cells can be computed. The figures below are about
     /// these sets.

@@ -238,9 +238,9 @@ impl<'a> Allocator<'a> {
         register
     }
 
-    /// Returns the register whose value is best evicted. If the sources of one operation pin every
-    /// register, any source may be evicted: the first source is read from its register before the
-    /// eviction, any other source from memory.
+    /// Returns the register whose value is best evicted. Sources of the operation at hand stay, as
+    /// long as another register is left. If they take all registers, any of them may be evicted:
+    /// the operation has read its first source by then, and reads every other one from memory.
     fn victim(&self) -> Register {
         let victim = self.clean_victim().or_else(|| self.furthest(|_| true));
         victim.map_or(Register(0), |(register, _)| register)

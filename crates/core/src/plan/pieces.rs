@@ -100,10 +100,11 @@ fn origins(schedule: &Schedule, positions: &[usize]) -> Vec<Vec<Origin>> {
 struct CutSizes {
     /// Whether the place is between two ranks.
     is_between: Vec<bool>,
-    /// Operands before the place; the operands (`done`) and the outputs of operations that lie
-    /// wholly before it.
+    /// Operands before the place.
     operands: Vec<usize>,
+    /// Operands of the operations that lie wholly before it.
     done: Vec<usize>,
+    /// Outputs of these operations.
     outputs: Vec<usize>,
     /// Operations after the place that read a value computed before it (inputs can be read on
     /// either side).

@@ -77,8 +77,8 @@ fn solve(
     budget: &mut Budget,
 ) -> Result<Vec<CellSums>> {
     let unknowns = code.data_cells().iter().filter(|&&cell| !have.contains(cell)).count() as u64;
-    // Each row is reduced by half of the rows before it, and carries the same number of additional
-    // words.
+    // Each row is reduced by half of the rows before it. Beside its own words it carries the same
+    // number of words that say which rows were added.
     if has_others && unknowns * unknowns * unknowns.div_ceil(64) > budget.left() {
         budget.cut(Cut::Elimination);
         return Ok(Vec::new());

@@ -77,9 +77,9 @@ pub(crate) struct Variants {
     program: Arc<Program>,
     target: CompileTarget,
     shape: BodyShape,
-    /// For each buffer that a body touches, its number and a bit set of the touched sets of the
-    /// first-level cache, if the buffer begins at the first set. A buffer has a further entry if it
-    /// touches a set again.
+    /// For each buffer that a body touches, its number and the sets of the first-level cache that
+    /// it touches, as bits, counted as if the buffer began at the first set. A buffer that touches
+    /// some sets twice has a second entry with these, and so on.
     sets: Vec<(usize, u64)>,
     /// Buffers that are written.
     outputs: Vec<usize>,

@@ -44,8 +44,8 @@ fn run_on(
     execute(kernel, program, places(inputs, outputs), length, threads)
 }
 
-/// Runs a program whose sum is kept in `kept`, with the length of a parity block. In all else like
-/// [`run`].
+/// Runs a program as [`run`] does, and keeps its sum in `kept`, whose entries have the length of a
+/// parity block.
 ///
 /// # Errors
 /// As for [`run`]; also if the length of `kept` is not the total length of all entries of a

@@ -295,8 +295,8 @@ impl WantedAttributes<'_> {
 
 /// Returns the part of `mode` that is safe for a file that should belong to `owner`. If the file
 /// could not be given to its group, the members of that group now count as others, and the members
-/// of its present group counted as others before. So group and others both get only the permissions
-/// that both had.
+/// of its present group counted as others before. So the group bits and the others' bits each keep
+/// only what both have in `mode`.
 fn allowed(mode: u32, owner: Option<Owner>, file: &Metadata) -> u32 {
     match owner.zip(Owner::of(file)) {
         Some((owner, now)) if owner.group != now.group => {

@@ -207,10 +207,11 @@ impl Rights {
         Self { group: masked(OWNING_GROUP), users: masked(NAMED_USER), groups: masked(NAMED_GROUP) }
     }
 
-    /// Removes from a mode the permissions that the list does not give. The owning group keeps only
-    /// what the list gives to it and to every named user, because a named user may be its member.
-    /// Others keep only what the list gives to every named user and every named group, because they
-    /// may be among these.
+    /// Removes from a mode the permissions that the list does not give. Without the list, a named
+    /// user counts as a member of the owning group or as one of the others. So the owning group
+    /// keeps only what the list gives to it and to every named user: a user whom the list gives
+    /// nothing may be its member. Others keep only what the list gives to every named user and to
+    /// every named group.
     fn narrow(self, mode: u32) -> u32 {
         let group = (mode >> 3) & self.group & self.users;
         let other = mode & self.users & self.groups & ALL;

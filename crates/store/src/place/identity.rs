@@ -9,8 +9,8 @@
 //! - Within one mount, another path leads to the same file only by a hard link, which folders
 //!   cannot have, and which files have only if they count more than one.
 //! - Another mount may show the same folder at another place. Whether a *file* is the same is then
-//!   decided by its bytes, as it is for files that count several links. Two copies that nothing
-//!   tells apart count as one.
+//!   decided by its bytes, as it is for files that count several links. Two copies with the same
+//!   numbers and the same bytes count as one file, although they may be two.
 
 use std::collections::HashMap;
 use std::fs::{self, Metadata};

@@ -108,8 +108,9 @@ struct Closed {
     found: Instant,
 }
 
-/// How long calls of one kind have waited in vain since one of them was last answered, and the
-/// moment up to which this is counted. A disk that hangs may still answer calls of another kind.
+/// How long calls of one kind have waited in vain since one of them was last answered. Calls wait
+/// side by side, so each adds only the time since `counted`, the moment up to which an earlier one
+/// has added it. A disk that hangs may still answer calls of another kind.
 #[derive(Debug, Clone, Copy)]
 struct Doubt {
     time: Duration,

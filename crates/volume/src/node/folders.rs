@@ -3,9 +3,9 @@
 //!
 //! A new file survives a power cut once the folders on its path are synced, from its own up to the
 //! root. Most of them were synced before, for other files, and syncing even an unchanged folder can
-//! make a disk empty its cache. So the node remembers folders whose names are durable, together
-//! with the names of all folders above: these stay as long as this folder does, because only empty
-//! folders are removed.
+//! make a disk empty its cache. So the node remembers folders whose own names and those of all
+//! folders above are durable. The folders above stay as long as such a folder does, because only
+//! empty folders are removed.
 //!
 //! Another process may remove a folder and make it anew at any time. So a folder is told by its
 //! number and its time of birth. Where the file system does not keep this time, nothing is

@@ -90,8 +90,9 @@ impl<M: Meter> Node for Metered<M> {
         self.inner.is_local()
     }
 
-    /// Reading is a separate task. So it continues while its caller is busy with other work, and
-    /// does not hold a permit that this other work waits for.
+    /// Reading is a separate task, which goes on while its caller is busy with other work. If it
+    /// stood still meanwhile, it would hold a permit of the node for which that other work may
+    /// wait.
     async fn read(&self, path: &str, range: Option<Range<u64>>) -> Result<Bytes> {
         let (inner, meter, path) = (self.inner.clone(), self.meter.clone(), path.to_owned());
         let read = async move {

@@ -2,10 +2,10 @@
 //!
 //! A code that is made of stripes of another code has such rows. With delayed parity, 16+4 that
 //! will become 16+8 has eight stripes: the first four are equal to each other, and so are the last
-//! four. So two stripes are shortened instead of eight, and are refined for more rounds. The two
-//! kinds are connected: cells of the first are added to parity of the second. But a temporary that
-//! only one row uses cannot be in a pair that two rows share. So it does not join parts: it is a
-//! result of one part and an input of the other.
+//! four. So two stripes are shortened instead of eight, and are refined for more rounds. Stripes of
+//! the two kinds have something in common: cells of the first kind are added to parity of the
+//! second. But each such cell is a temporary that only one row uses, so no pair of it is shared. It
+//! counts as a result of one part and an input of the other, and does not make them one part.
 
 use std::collections::HashMap;
 

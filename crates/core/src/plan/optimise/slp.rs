@@ -86,8 +86,8 @@ struct PairCounts {
     weights: Vec<u32>,
     /// Columns with at least two uses, in the order in which ties are broken.
     live: Vec<usize>,
-    /// For each live column, the number of its row and column in the table; for others,
-    /// `usize::MAX` or the last value.
+    /// For each live column, the number of its row and column in the table. A column that was never
+    /// live has `usize::MAX`; one that was live before keeps its number, which means nothing.
     slots: Vec<usize>,
     table: PairTable,
     /// For each column, the count and number of its best partner among the columns after it.

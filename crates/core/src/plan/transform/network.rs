@@ -154,10 +154,10 @@ impl Network {
         coefficients
     }
 
-    /// Completes a polynomial of which some values and some coefficients are given, one for each
-    /// entry of `coefficients`. `known` has the first values, at the points from `start` on.
-    /// `coefficients` has the coefficients from number `known.len()` on; its earlier entries do not
-    /// matter. Returns all coefficients, and the same number of values.
+    /// Completes a polynomial of n coefficients, where n is the length of `coefficients`. Given are
+    /// its first values (`known`), at the points from `start` on, and its coefficients from number
+    /// `known.len()` on; the earlier entries of `coefficients` do not matter. Returns all n
+    /// coefficients, and the n values at the points from `start` on.
     fn complete(
         &mut self,
         known: &[NetworkValue],

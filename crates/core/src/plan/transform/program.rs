@@ -120,8 +120,9 @@ pub(crate) struct LevelPass {
 
 impl LevelPass {
     /// Returns the passes of an inverse transform in their order, each with the entries that it
-    /// takes; the transform itself takes them in reverse. The two lowest passes go over one block
-    /// of entries after the other, because a block mostly fits into the first-level cache.
+    /// takes; the transform itself takes them in reverse. The two lowest passes alternate: both go
+    /// over one block of entries, then over the next, because a block mostly fits into the
+    /// first-level cache.
     #[inline(always)]
     pub(crate) fn near_first(
         passes: &[Self],
@@ -353,10 +354,10 @@ impl TransformProgram {
     /// even if there are no levels.
     pub(crate) fn passes(&self, most: u32) -> Vec<LevelPass> {
         let count = self.levels.div_ceil(most).max(1);
-        // Where some passes have a level less than others, these are the last ones if passes have
-        // at most two levels, so that blocks of near passes have 16 entries; but the first ones if
-        // passes have three, because blocks of 32 entries stay in the first-level cache more often
-        // than those of 64.
+        // Some passes may have one level less than others. If passes have at most two levels,
+        // these are the last ones, so that blocks of near passes have 16 entries. If passes have
+        // three, these are the first ones, because blocks of 32 entries stay in the first-level
+        // cache more often than those of 64.
         let rest = if most < 3 { count - 1 } else { 0 };
         let bound = |pass: u32| (self.levels * pass + rest) / count;
         let pass =

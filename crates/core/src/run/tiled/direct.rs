@@ -133,8 +133,8 @@ impl PacketTerms<'_> {
         LANES
     }
 
-    /// Computes `LANES` vectors of every output: the first `offset` bytes after the cell's first
-    /// byte, the others `step` bytes apart.
+    /// Computes `LANES` vectors of every output. The first one lies `offset` bytes after the first
+    /// byte of the cell, and each further one `step` bytes after the one before.
     ///
     /// # Safety
     /// All cells are valid for these vectors.

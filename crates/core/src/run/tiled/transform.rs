@@ -274,9 +274,9 @@ impl<const PARTS: usize> TileGranules<PARTS> {
         (place.start.wrapping_add(start), place.length.saturating_sub(start).min(self.width()))
     }
 
-    /// Lays the entries of the sum: where the values that are computed from it lie, if it is made
-    /// in the outputs, and in `room` those without a value; otherwise where it is kept, or in
-    /// `room`.
+    /// Chooses a place for each entry of the sum. If the sum is made in the outputs, an entry lies
+    /// where the value that is computed from it lies, or in `room` if there is no such value. Else
+    /// it lies where the sum is kept, or in `room` if it is not kept.
     #[inline(always)]
     fn lay_sum(
         self,
@@ -323,10 +323,10 @@ impl<const PARTS: usize> TileGranules<PARTS> {
             && self.spread(output, memory)
     }
 
-    /// Whether no set of the first-level cache has to hold more than twice as many lines of the
-    /// values' columns as it would if they followed each other in memory, or no more than it has
-    /// room for. Buffers that all begin at pages compete for few sets. The set follows from the
-    /// address within a page.
+    /// Whether the columns of the values are spread well over the sets of the first-level cache:
+    /// each set has room for its lines, or gets at most twice as many as if the columns followed
+    /// each other in memory. Buffers that all begin at pages compete for few sets. The set follows
+    /// from the address within a page.
     #[inline(always)]
     fn spread(self, chunk: &Chunk, memory: &Memory<'_>) -> bool {
         let (mut begun, lines) = ([0; SETS], self.width() / LINE);
@@ -586,8 +586,8 @@ impl<
 /// target, or adds them to those there if `ADDS`.
 ///
 /// # Safety
-/// Sources and targets are valid for the bytes, and each is the place of one of the others or apart
-/// from them; the processor has the instruction set; if `NARROW`, all factors are elements of
+/// Sources and targets are valid for the bytes. Any two of them are the same place, or do not
+/// overlap. The processor has the instruction set; if `NARROW`, all factors are elements of
 /// GF(2^8).
 #[inline(always)]
 unsafe fn group<

@@ -2,11 +2,12 @@
 //! chunk, over bytes (see [`crate::plan::transform::solve`]).
 //!
 //! The derivative is a sum of terms, one for each level: coefficient n gets coefficient n + 2^i
-//! times the derivative of level polynomial i, if bit i of n is 0. Butterflies of a level above i
-//! have the same factors whether bit i is set or not, so they commute with term i, and there the
-//! inverse transform and the transform cancel. So term i is computed from what the inverse
-//! transform has made up to its level, and is added where the transform comes back to this level.
-//! Only the highest levels go all the way up:
+//! times the derivative of level polynomial i, if bit i of n is 0. The inverse transform goes up
+//! through the levels, the transform comes down again. Butterflies of a level above i have the same
+//! factors whether bit i is set or not, so they commute with term i: for this term alone, going up
+//! from level i and coming back cancel. So term i is computed from what the inverse transform has
+//! made up to its level, and is added when the transform comes back to this level. Only the highest
+//! levels go all the way up:
 //!
 //! ```text
 //! up     for each pass but the highest:           values -> inverse levels, kept in its tile
