@@ -68,7 +68,7 @@ impl Ones {
     fn by_transform(&self, row: &[u32], divisors: &[u32]) -> Vec<usize> {
         let mut balance = vec![0_i32; self.field.size() as usize];
         row.iter().for_each(|&entry| balance[entry as usize] += 1);
-        walsh_hadamard(&mut balance);
+        walsh_hadamard(&mut balance, |a, b| (a + b, a - b));
         let w = self.field.width();
         let (count, selections) = (row.len() as i64, i64::from(w) * i64::from(w));
         let ones = |&divisor: &u32| {
@@ -133,14 +133,15 @@ impl OnesTable {
 }
 
 /// Replaces every element by a signed sum of all elements. The sign is minus where the indices of
-/// both elements have an odd number of ones in common.
-pub(crate) fn walsh_hadamard(values: &mut [i32]) {
+/// both elements have an odd number of ones in common. `butterfly` gives the sum and the difference
+/// of two elements.
+pub(crate) fn walsh_hadamard<T: Copy>(values: &mut [T], butterfly: impl Fn(T, T) -> (T, T)) {
     let mut half = 1;
     while half < values.len() {
         for pair in values.chunks_exact_mut(2 * half) {
             let (low, high) = pair.split_at_mut(half);
             for (a, b) in low.iter_mut().zip(high) {
-                (*a, *b) = (*a + *b, *a - *b);
+                (*a, *b) = butterfly(*a, *b);
             }
         }
         half *= 2;

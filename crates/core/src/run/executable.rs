@@ -275,7 +275,7 @@ impl Executable {
         let mut needed =
             self.uses.iter().zip(places).filter(|&(used, place)| is_needed(used, place));
         let row = needed.next().map_or(0, |(used, place)| place.length / used.rows);
-        let is_wrong = |used: &BufferUse, place: &BufferPlace<'_>| {
+        let is_wrong = |row: usize, used: &BufferUse, place: &BufferPlace<'_>| {
             place.is_absent()
                 | (row.checked_mul(used.rows) != Some(place.length))
                 | (used.written & !place.is_target)
@@ -284,16 +284,19 @@ impl Executable {
         for (used, place) in self.uses.iter().zip(places) {
             let is_needed = is_needed(used, place);
             rows += usize::from(is_needed) * used.rows;
-            any_wrong |= is_needed & is_wrong(used, place);
+            any_wrong |= is_needed & is_wrong(row, used, place);
+        }
+        if !any_wrong {
+            return Ok((row, rows));
         }
         let mut uses = self.uses.iter().zip(places);
-        match any_wrong {
-            false => Ok((row, rows)),
-            true => {
-                let first = uses.position(|(used, it)| is_needed(used, it) && is_wrong(used, it));
-                Err((first.unwrap_or(0), row))
-            }
-        }
+        // What is given says what the others should have, if anything is given.
+        let given = uses.clone().find(|(used, place)| {
+            used.read && is_needed(used, place) && place.length.is_multiple_of(used.rows)
+        });
+        let row = given.map_or(row, |(used, place)| place.length / used.rows);
+        let first = uses.position(|(used, it)| is_needed(used, it) && is_wrong(row, used, it));
+        Err((first.unwrap_or(0), row))
     }
 
     /// Runs whole stripes of memory that [`Executable::check`] has checked.
@@ -423,7 +426,7 @@ fn misfit(number: usize, used: BufferUse, place: BufferPlace<'_>, row: usize) ->
         ))
     } else {
         let message =
-            format!("buffer {number} must have {expected} bytes, as those before it; got {length}");
+            format!("buffer {number} must have {expected} bytes, as the others; got {length}");
         Error::length(message).expecting(expected)
     };
     error.at(number).given_instead(length)

@@ -163,7 +163,7 @@ fn words_are_whole_and_rows_equally_long() {
     let rows = message("rdp:k=4", [10, 10]);
     assert!(rows.contains("must have a multiple of 4 bytes, its rows; got 10"), "{rows}");
     let other = message("4+2", [300, 303]);
-    assert!(other.contains("buffer 4 must have 300 bytes, as those before it; got 303"), "{other}");
+    assert!(other.contains("buffer 4 must have 300 bytes, as the others; got 303"), "{other}");
 }
 
 /// Non-temporal stores and threads do not change tails.

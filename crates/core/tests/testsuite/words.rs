@@ -622,9 +622,17 @@ fn wrong_buffers_are_refused() {
     let (mut p, mut q) = (vec![0; 100], vec![0; 101]);
     let error = codec.encode(&[&shard, &shard], &mut [&mut p, &mut q]).unwrap_err();
     assert!(
-        error.to_string().contains("buffer 3 must have 100 bytes, as those before it; got 101"),
+        error.to_string().contains("buffer 3 must have 100 bytes, as the others; got 101"),
         "{error}"
     );
+    // What is to be computed is wrong, and not what is given, also if it comes first.
+    let code = codec.code();
+    let have = code.cells_of([NodeId::new(1), NodeId::new(2)]);
+    let want = code.cells_of([NodeId::new(0)]);
+    let mut lost = vec![0; 101];
+    let mut buffers = [Target(&mut lost), Source(&shard), Source(&p), Absent];
+    let error = codec.compute(&have, &want, &mut buffers).unwrap_err();
+    assert_eq!((error.node(), error.expected(), error.given()), (Some(0), Some(100), Some(101)));
 }
 
 /// Returns the tiled kernel on the registers of a kernel of the lab, and any other kernel as it is.

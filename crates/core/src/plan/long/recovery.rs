@@ -18,6 +18,7 @@
 //! all n at once, in a time that does not depend on the number of losses.
 
 use crate::define::long::LongMatrix;
+use crate::define::ones::walsh_hadamard;
 use crate::define::tower::{CantorBasis, Element, ORDER, logarithm, power};
 use crate::error::{Error, Result};
 
@@ -130,16 +131,7 @@ impl Differences {
 
 /// Walsh and Hadamard's transform modulo the order of the field's group.
 fn transform(values: &mut [u32]) {
-    let mut half = 1;
-    while half < values.len() {
-        for pair in values.chunks_exact_mut(2 * half) {
-            let (low, high) = pair.split_at_mut(half);
-            for (a, b) in low.iter_mut().zip(high) {
-                (*a, *b) = ((*a + *b) % ORDER, (*a + ORDER - *b) % ORDER);
-            }
-        }
-        half *= 2;
-    }
+    walsh_hadamard(values, |a, b| ((a + b) % ORDER, (a + ORDER - b) % ORDER));
 }
 
 #[cfg(test)]

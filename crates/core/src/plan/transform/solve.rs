@@ -86,14 +86,15 @@ pub(crate) fn least_operations(evaluation: &Evaluation, from: usize, to: usize) 
 fn products(logarithms: &Logarithms, mut chosen: Vec<i32>) -> Vec<usize> {
     let count = chosen.len();
     let mut factors: Vec<i32> = (0..count).map(|n| logarithms.log(n as u8) as i32).collect();
-    walsh_hadamard(&mut factors);
-    walsh_hadamard(&mut chosen);
+    let transform = |values: &mut [i32]| walsh_hadamard(values, |a, b| (a + b, a - b));
+    transform(&mut factors);
+    transform(&mut chosen);
     let order = ORDER as i32;
     // All numbers stay below 2^31: there are at most 256, of up to 254 · 256 each.
     for (value, factor) in chosen.iter_mut().zip(factors) {
         *value = *value * (factor % order) % order;
     }
-    walsh_hadamard(&mut chosen);
+    transform(&mut chosen);
     // Transforming twice multiplies by the number of points, 2^k. Its inverse is 2^(8 - k), because
     // 2^8 is 1 modulo the order.
     let inverse = (256 / count) as i32;
