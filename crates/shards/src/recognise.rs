@@ -13,7 +13,7 @@ use paritas_store::object::geometry::Part;
 use paritas_store::object::names;
 use paritas_store::place::open_files::is_unreadable;
 use paritas_store::place::positional::{read_at, read_exact_at};
-use paritas_store::place::system::open_to_read;
+use paritas_store::place::system::{next_data, open_to_read};
 
 /// Number of bytes of a file that are searched for a footer at a time.
 const WINDOW: u64 = 1 << 20;
@@ -259,7 +259,7 @@ fn footer_ending_at(file: &File, end: u64) -> Option<(Record, Footer)> {
 }
 
 /// Returns the offsets at which an end magic ends in the last `reach` bytes of the file, from the
-/// last one backwards.
+/// last one backwards. Holes are not read: a file may state terabytes and have none of them.
 fn candidates(file: &File, length: u64, reach: u64) -> impl Iterator<Item = u64> {
     let overlap = END_MAGIC.len() as u64 - 1;
     let first = length.saturating_sub(reach) / WINDOW;
@@ -268,6 +268,9 @@ fn candidates(file: &File, length: u64, reach: u64) -> impl Iterator<Item = u64>
         (start, (start + WINDOW + overlap).min(length))
     });
     windows.flat_map(move |(start, end)| {
+        if next_data(file, start).is_none_or(|data| data >= end) {
+            return Vec::new();
+        }
         let mut bytes = vec![0; (end - start) as usize];
         let readable = read_exact_at(file, &mut bytes, start).is_ok();
         let found = bytes.windows(END_MAGIC.len()).enumerate().rev();

@@ -454,3 +454,22 @@ fn monstrous_lengths_take_no_time() {
     assert_eq!(check(&object).status, State::Lost);
     assert_eq!(kind(get(&object)), ErrorKind::TooFewShards);
 }
+
+/// A file may state that it has terabytes, and have only a hole there.
+#[cfg(target_os = "linux")]
+#[test]
+fn holes_are_not_searched() {
+    let case = Case::new("4+2", 3);
+    let object = case.object();
+    for path in &case.shards[1..] {
+        edit(path, |bytes| bytes.truncate(footer_start(&case.kept[path])));
+    }
+    let first = &case.shards[0];
+    let file = fs::File::options().write(true).open(first).unwrap();
+    let footer = footer_start(&case.kept[first]) as u64;
+    file.set_len(footer).unwrap();
+    file.set_len(4 << 40).unwrap();
+    let found = case.object();
+    assert_eq!((found.id(), found.length()), (object.id(), None));
+    assert_eq!(found.parts()[0].len(), 1);
+}

@@ -57,6 +57,16 @@ pub struct FileSystem {
     device: u64,
 }
 
+/// Returns where the next bytes of a file lie that are no hole, at `offset` or after it. `None` if
+/// there are none. A file system that knows no holes tells `offset`.
+pub fn next_data(file: &File, offset: u64) -> Option<u64> {
+    match rustix::fs::seek(file, rustix::fs::SeekFrom::Data(offset)) {
+        Ok(data) => Some(data),
+        Err(rustix::io::Errno::NXIO) => None,
+        Err(_) => Some(offset),
+    }
+}
+
 impl FileSystem {
     /// Returns the file system of what a path leads to, if the system tells.
     #[cfg(any(target_os = "linux", target_os = "android"))]

@@ -98,6 +98,11 @@ pub fn write_once(file: &File, slices: &[IoSlice<'_>], offset: u64) -> io::Resul
     first.map_or(Ok(0), |slice| file.seek_write(slice, offset))
 }
 
+/// Returns `offset`: holes of files are not looked for on Windows.
+pub fn next_data(_file: &File, offset: u64) -> Option<u64> {
+    Some(offset)
+}
+
 /// Gives a file a name that must be free. Returns `false` if the file system cannot do so at once.
 ///
 /// # Errors
