@@ -9,7 +9,7 @@ use std::os::unix::fs::{
 };
 use std::path::Path;
 
-use rustix::fs::{Access, AtFlags, CWD, OFlags, RenameFlags, accessat, renameat_with};
+use rustix::fs::{Access, AtFlags, CWD, OFlags, RenameFlags, SeekFrom, accessat, renameat_with};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit, setrlimit};
 
@@ -60,9 +60,9 @@ pub struct FileSystem {
 /// Returns where the next bytes of a file lie that are no hole, at `offset` or after it. `None` if
 /// there are none. A file system that knows no holes tells `offset`.
 pub fn next_data(file: &File, offset: u64) -> Option<u64> {
-    match rustix::fs::seek(file, rustix::fs::SeekFrom::Data(offset)) {
+    match rustix::fs::seek(file, SeekFrom::Data(offset)) {
         Ok(data) => Some(data),
-        Err(rustix::io::Errno::NXIO) => None,
+        Err(Errno::NXIO) => None,
         Err(_) => Some(offset),
     }
 }
