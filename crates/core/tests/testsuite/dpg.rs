@@ -156,7 +156,7 @@ fn groups_of_the_dissertation_survive_their_losses_by_rank() {
     };
     let tried: usize = std::thread::scope(|scope| {
         let try_all = |specs: [String; 3]| -> usize {
-            specs.iter().map(|spec| expect_recovery(spec, 100)).sum()
+            specs.iter().map(|spec| expect_recovery(spec, 40)).sum()
         };
         let threads: Vec<_> =
             TABLE.map(placed).map(|specs| scope.spawn(move || try_all(specs))).into();
