@@ -26,9 +26,8 @@ pub fn interpret(schedule: &Schedule, inputs: &[&[u8]]) -> Result<Vec<Vec<u8>>> 
     // A schedule may declare more temporaries than it uses. Each is written before it is read.
     let mut temps = vec![Vec::new(); schedule.temps()];
     let mut outputs = vec![vec![0; length]; schedule.outputs()];
-    let mut sum = vec![0; length];
     for op in schedule.ops() {
-        sum.fill(0);
+        let mut sum = vec![0; length];
         for &source in op.sources.iter().chain(op.accumulate.then_some(&op.target)) {
             let cell = match source {
                 Slot::Input(n) => inputs[n as usize],
@@ -47,8 +46,7 @@ pub fn interpret(schedule: &Schedule, inputs: &[&[u8]]) -> Result<Vec<Vec<u8>>> 
             Slot::Output(n) => &mut outputs[n as usize],
             Slot::Input(_) => unreachable!("a checked schedule writes no input"),
         };
-        std::mem::swap(target, &mut sum);
-        sum.resize(length, 0);
+        *target = sum;
     }
     Ok(outputs)
 }

@@ -28,13 +28,14 @@ impl Run {
                 () if world.breaks(Mutation::EarlyClock) => put.at_time(state.now),
                 () => put,
             };
-            let put = match world.jobs[at] == Job::Rewrite && !world.breaks(Mutation::NewNumber) {
-                true => put.in_place_of(world.first()),
-                false => put,
-            };
-            let put = match world.jobs[at] == Job::InlineNew && !world.breaks(Mutation::EarlyLook) {
-                true => put.expecting(Expected::Nothing),
-                false => put,
+            let put = match world.jobs[at] {
+                Job::Rewrite if !world.breaks(Mutation::NewNumber) => {
+                    put.in_place_of(world.first())
+                }
+                Job::InlineNew if !world.breaks(Mutation::EarlyLook) => {
+                    put.expecting(Expected::Nothing)
+                }
+                _ => put,
             };
             Self::Put(started(put), acked)
         };

@@ -98,12 +98,6 @@ fn small_worlds() -> Vec<World> {
     for jobs in [&[Put][..], &[Inline, Get], &[Remove]] {
         worlds.push(World::new(4, jobs, CRASH).with_a_drained_node());
     }
-    worlds.push(World::new(3, &[Inline, InlineNew], CRASH).from(None));
-    worlds.push(World::new(3, &[InlineNew, Remove], CRASH).from(MARK));
-    // Their manifests are on different nodes, and the reader asks one node after the other.
-    for jobs in [[Inline, Inline, Get], [Inline, Remove, Get]] {
-        worlds.push(World::new(3, &jobs, FAULT).from(None));
-    }
     worlds.push(World::new(3, &[Put, Put], FAULT));
     worlds.push(World::new(3, &[Put, Get], Misfortune { faults: 1, ..CRASH }));
     worlds.push(World::new(3, &[Remove, Get], CALM));
@@ -112,8 +106,22 @@ fn small_worlds() -> Vec<World> {
     worlds.push(
         World::new(3, &[Repair, Inline], Misfortune { days: 1, faults: 1, ..CRASH }).from(MARK),
     );
-    worlds.push(World::new(3, &[Remove], CALM).from(MARK));
-    worlds.push(World::new(3, &[Repair], CALM).from(None));
+    worlds.extend(worlds_without_an_object());
+    worlds
+}
+
+/// Worlds whose name has no object at first.
+fn worlds_without_an_object() -> Vec<World> {
+    let mut worlds = vec![
+        World::new(3, &[Remove], CALM).from(MARK),
+        World::new(3, &[Repair], CALM).from(None),
+        World::new(3, &[Inline, InlineNew], CRASH).from(None),
+        World::new(3, &[InlineNew, Remove], CRASH).from(MARK),
+    ];
+    // Their manifests are on different nodes, and the reader asks one node after the other.
+    for jobs in [[Inline, Inline, Get], [Inline, Remove, Get]] {
+        worlds.push(World::new(3, &jobs, FAULT).from(None));
+    }
     worlds
 }
 
