@@ -2,6 +2,7 @@
 
 import functools
 import importlib.util
+import json
 import os
 import pathlib
 import shutil
@@ -10,10 +11,8 @@ import sys
 import venv
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# The folder that cargo builds in, which is started in ROOT.
-TARGET = (ROOT / os.environ.get("CARGO_TARGET_DIR", "target")).resolve()
-# The environments, by their names.
-TOOLS = TARGET / "lab-tools"
+# The folder of the environments, by their names, in the one that cargo builds in.
+TOOLS = "lab-tools"
 # The newest ISA-L that Debian has: Debian 13's. Debian 12 has 2.30, which is from before GFNI.
 ISAL = "2.31.1-1.1"
 # The zfec of PyPI.
@@ -22,6 +21,17 @@ ZFEC = "1.6.0.0"
 
 class Missing(SystemExit):
     """Something cannot be installed. This ends a program that does not catch it."""
+
+
+@functools.cache
+def target() -> pathlib.Path:
+    """Returns the folder that cargo builds in, as `target_folder` of scripts/setup does. Where no cargo can read our manifest yet, that is
+    the usual one."""
+    ask = ["cargo", "metadata", "--format-version", "1", "--no-deps"]
+    try:
+        return pathlib.Path(json.loads(subprocess.run(ask, cwd=ROOT, capture_output=True, check=True).stdout)["target_directory"])
+    except (OSError, subprocess.CalledProcessError):
+        return (ROOT / os.environ.get("CARGO_TARGET_DIR", "target")).resolve()
 
 
 @functools.cache
@@ -54,7 +64,7 @@ def paritas(named: str | pathlib.Path | None = None) -> pathlib.Path:
     toolchain()
     if subprocess.run(["cargo", "build", "--release", "--quiet", "-p", "paritas-cli"], cwd=ROOT).returncode:
         raise Missing("cargo cannot build paritas")
-    return TARGET / "release" / "paritas"
+    return target() / "release" / "paritas"
 
 
 def debian(*packages: str) -> None:
@@ -73,7 +83,7 @@ def debian(*packages: str) -> None:
 
 def debian_of(suite: str, *packages: str) -> pathlib.Path:
     """Returns a folder with packages of another suite of Debian, unpacked beside the system's own. `packages` are NAME=VERSION."""
-    folder = TOOLS / f"{suite}-{'-'.join(packages)}"
+    folder = target() / TOOLS / f"{suite}-{'-'.join(packages)}"
     if folder.exists():
         return folder
     state = folder.with_suffix(".state")
@@ -106,7 +116,7 @@ def isal() -> tuple[pathlib.Path, pathlib.Path]:
 
 def environment(name: str, *packages: str) -> pathlib.Path:
     """Returns the folder of the programs of an environment that has just these packages of PyPI."""
-    folder, wanted = TOOLS / name, " ".join(packages)
+    folder, wanted = target() / TOOLS / name, " ".join(packages)
     # Written when all is there.
     ready = folder / "ready"
     if not ready.exists() or ready.read_text() != wanted:

@@ -7,7 +7,7 @@ import common
 import tools
 
 HERE = pathlib.Path(__file__).resolve().parent
-BUILD = tools.TARGET / "gateway-go"
+BUILD = tools.target() / "gateway-go"
 MODULE = "github.com/minio/minio-go/v7@v7.4.1"
 
 

@@ -31,7 +31,7 @@ CACHE = pathlib.Path.home() / ".cache" / "paritas" / "gateway"
 OPERATIONS = ["buckets", "objects", "checksums", "conditions", "presigned", "multipart", "copies", "tags", "listings",
               "refusals", "deletions"]
 PROGRAMS = ["restic", "rclone", "borg", "s3cmd", "awscli", "duplicity", "git_annex"]
-SHOTS = tools.TARGET / "gateway-shots"
+SHOTS = tools.target() / "gateway-shots"
 
 
 def python(*packages):

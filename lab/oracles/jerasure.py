@@ -27,7 +27,7 @@ sys.path.insert(0, str(HERE.parent))
 import tools  # noqa: E402
 
 ROOT = tools.ROOT
-PROGRAM = tools.TARGET / "oracles" / "jerasure"
+PROGRAM = tools.target() / "oracles" / "jerasure"
 FIXTURES = ROOT / "vectors" / "jerasure.json"
 PACKAGES = ["libjerasure-dev", "libgf-complete-dev"]
 NOT_RUN = 3

@@ -129,7 +129,7 @@ def available(*names: str) -> list[str]:
 @functools.cache
 def fountain() -> pathlib.Path:
     """Returns the program for LT codes, built."""
-    target = tools.TARGET / "fountain"
+    target = tools.target() / "fountain"
     build = ["cargo", "build", "--release", "--quiet", "--locked", "--target-dir", target]
     subprocess.run(build, cwd=tools.ROOT / "lab" / "fountain", check=True)
     return target / "release" / "fountain"

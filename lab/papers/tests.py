@@ -32,7 +32,7 @@ sys.path.insert(0, str(ROOT / "lab"))
 import tools  # noqa: E402
 
 # Modules read the name of the command when they are loaded.
-os.environ.setdefault("PARITAS_COMMAND", str(tools.TARGET / "debug" / "paritas"))
+os.environ.setdefault("PARITAS_COMMAND", str(tools.target() / "debug" / "paritas"))
 
 import network  # noqa: E402
 import network_tables  # noqa: E402

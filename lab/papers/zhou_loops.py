@@ -32,7 +32,7 @@ def program() -> pathlib.Path:
     """Returns the program that measures, built with the options of section 3.1.1: -O3 and AVX2."""
     if platform.machine() != "x86_64":
         raise RuntimeError(f"lab/papers/loops has the loops for x86-64 alone; this is {platform.machine()}")
-    folder = tools.TARGET / "lab-loops"
+    folder = tools.target() / "lab-loops"
     folder.mkdir(parents=True, exist_ok=True)
     objects = []
     for name, (bits, flags) in LOOPS.items():

@@ -54,7 +54,7 @@ import pairs  # noqa: E402
 import records  # noqa: E402
 import tools  # noqa: E402
 
-BUILD = tools.TARGET / "peers"
+BUILD = tools.target() / "peers"
 # Bytes of all shards together, and bytes of one shard, by the name of a set.
 SETS = {"cache": 512 << 10, "dram": 256 << 20}
 SHARDS = {"1k": 1 << 10, "4k": 4 << 10}

@@ -26,9 +26,9 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent.parent))
 
 import tools  # noqa: E402
-from tools import ROOT, TARGET, Missing  # noqa: E402
+from tools import ROOT, Missing  # noqa: E402
 
-BUILD = TARGET / "oracles-words"
+BUILD = tools.target() / "oracles-words"
 FIXTURES = ROOT / "vectors" / "oracles"
 BYTES_A_JERASURE_LONG = 8
 
@@ -115,7 +115,7 @@ class Comparison(NamedTuple):
 
 
 def compare(oracle: Oracle, *options: str) -> Comparison:
-    command = [TARGET / "debug" / "examples" / "words_oracle", oracle.title, *oracle.groups, *options, "--", *oracle.program]
+    command = [tools.target() / "debug" / "examples" / "words_oracle", oracle.title, *oracle.groups, *options, "--", *oracle.program]
     try:
         return Comparison(run(*command), False)
     except subprocess.CalledProcessError as error:
