@@ -1,9 +1,10 @@
-"""What several programs of the lab do alike: run a command, compare trees, find a free port, read a number of bytes."""
+"""What several programs of the lab do alike: run a command, end when told to, compare trees, find a free port, read a number of bytes."""
 
 import argparse
 import filecmp
 import pathlib
 import re
+import signal
 import socket
 import subprocess
 from typing import Collection
@@ -18,6 +19,14 @@ def run(*command: object, expect: Collection[int] = (0,), **more) -> str:
     if done.returncode not in expect:
         raise RuntimeError(f"{' '.join(words)}: exit code {done.returncode}\n{done.stdout[-3000:]}")
     return done.stdout
+
+
+def end_when_told() -> None:
+    """Lets SIGTERM and SIGHUP end this program as Ctrl-C does, so that `with` and `finally` take everything away. A terminal that is
+    closed sends SIGHUP, which `nohup` ignores."""
+    for told in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(told) != signal.SIG_IGN:
+            signal.signal(told, signal.default_int_handler)
 
 
 def differences(left: pathlib.Path, right: pathlib.Path, leave_out: Collection[str] = ()) -> list[str]:

@@ -18,6 +18,7 @@ import sys
 import time
 from typing import NamedTuple
 
+import common
 import servers
 import tools
 
@@ -126,10 +127,7 @@ class Network:
         self.cutters: list[subprocess.Popen] = []
 
     def __enter__(self) -> "Network":
-        # So that `with` blocks end, and take everything away. A terminal that is closed sends SIGHUP, which `nohup` ignores.
-        for told in (signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(told) != signal.SIG_IGN:
-                signal.signal(told, lambda *_: sys.exit("told to stop"))
+        common.end_when_told()
         try:
             self.build()
         except BaseException:
