@@ -1,7 +1,8 @@
-"""What several programs of the lab do alike: run a command, end when told to, compare trees, find a free port, read a number of bytes."""
+"""What several programs of the lab do alike: run a command, end when told to, compare trees, find a free port, read a number of bytes, write random ones."""
 
 import argparse
 import filecmp
+import os
 import pathlib
 import re
 import signal
@@ -51,3 +52,18 @@ def parse_bytes(text: str) -> int:
     if not found:
         raise argparse.ArgumentTypeError(f"must be a number of bytes as 4096, 64M or 10G; got {text}")
     return int(found[1]) * UNITS[found[2]]
+
+
+def parse_file_bytes(text: str) -> int:
+    """Reads the length of a file that is worth measuring."""
+    length = parse_bytes(text)
+    if length < UNITS["M"]:
+        raise argparse.ArgumentTypeError(f"must be at least 1M; got {text}")
+    return length
+
+
+def write_random(path: pathlib.Path, length: int) -> None:
+    """Writes a file of random bytes."""
+    with open(path, "wb") as file:
+        for start in range(0, length, UNITS["M"]):
+            file.write(os.urandom(min(UNITS["M"], length - start)))

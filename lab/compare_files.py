@@ -43,7 +43,7 @@ COLUMNS = ["what", "subject", "base", "round", "seconds", "base_seconds", "bytes
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--bytes", type=common.parse_bytes, default=1 << 30)
+    parser.add_argument("--bytes", type=common.parse_file_bytes, default=1 << 30)
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--minutes", metavar="N", type=float, default=math.inf, help="begin no round after N, except the first")
     parser.add_argument("--folder", type=pathlib.Path, default=pathlib.Path("/dev/shm"))
@@ -85,16 +85,13 @@ def fresh(folder: pathlib.Path) -> pathlib.Path:
 class Bench:
     """The commands: each method runs one, checks what it made, removes it, and returns the seconds it took."""
 
-    def __init__(self, args: argparse.Namespace):
-        self.args = args
+    def __init__(self, args: argparse.Namespace, folder: pathlib.Path):
+        self.args, self.folder = args, folder
         self.k, self.m = (int(part) for part in args.code.split("+"))
-        self.folder = fresh(args.folder / "paritas-compare")
         self.file = self.folder / "file"
         self.paritas = str(tools.paritas())
         self.par2 = None if args.no_par2 or args.volume else find_par2()
-        with open(self.file, "wb") as file:
-            for _ in range(args.bytes >> 20):
-                file.write(os.urandom(1 << 20))
+        common.write_random(self.file, args.bytes)
         self.shards, self.damaged, self.shares = (self.folder / name for name in ("shards", "damaged", "shares"))
         self.nodes, self.volume = self.folder / "nodes", self.folder / "volume.toml"
         self.make_shards()
@@ -180,7 +177,7 @@ class Bench:
         part = self.folder / "part"
         with open(self.file, "rb") as source, open(part, "wb") as target:
             target.write(source.read(self.args.bytes // self.k))
-        seconds = self.into(lambda out: ["sh", "-c", f"for i in $(seq {self.k + self.m}); do cp '{part}' '{out}'/$i; done"])
+        seconds = self.into(lambda out: ["sh", "-ec", f"for i in $(seq {self.k + self.m}); do cp '{part}' '{out}'/$i; done"])
         part.unlink()
         return seconds
 
@@ -260,11 +257,12 @@ def write_record(args: argparse.Namespace, taken: dict, source: records.Origin) 
 
 def main() -> None:
     args, source = arguments(), records.origin()
-    bench = Bench(args)
+    common.end_when_told()
+    folder = args.folder / "paritas-compare"
     try:
-        report(args, measure(bench), source)
+        report(args, measure(Bench(args, fresh(folder))), source)
     finally:
-        shutil.rmtree(bench.folder, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ SEED = 18
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--bytes", type=common.parse_bytes, default=512 << 20, help="length of the file")
+    parser.add_argument("--bytes", type=common.parse_file_bytes, default=512 << 20, help="length of the file")
     parser.add_argument("--files", type=int, default=6000, help="number of files of the tree")
     parser.add_argument("--redundancy", type=int, default=10, metavar="PERCENT")
     parser.add_argument("--rounds", type=int, default=5)
@@ -73,8 +73,13 @@ class Run(NamedTuple):
 def run(command: list, folder: pathlib.Path, codes: tuple[int, ...] = (0,)) -> Run:
     start = time.perf_counter()
     process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    errors = process.stderr.read() if process.stderr else b""
-    _, status, usage = os.wait4(process.pid, 0)
+    try:
+        errors = process.stderr.read() if process.stderr else b""
+        _, status, usage = os.wait4(process.pid, 0)
+    except BaseException:
+        process.kill()
+        process.wait()
+        raise
     seconds = time.perf_counter() - start
     code = os.waitstatus_to_exitcode(status)
     if code not in codes:
@@ -331,19 +336,18 @@ def subjects(args: argparse.Namespace, folder: pathlib.Path) -> list[Stand]:
     """Makes the file and the tree."""
     file, tree = folder / "file", folder / "tree"
     file.mkdir()
-    with open(file / "file", "wb") as out:
-        for _ in range(args.bytes >> 20):
-            out.write(os.urandom(1 << 20))
+    common.write_random(file / "file", args.bytes)
     small_files(tree, args.files)
     return [Stand("file", file, folder), Stand("tree", tree, folder)]
 
 
 def main() -> None:
     args, source = arguments(), records.origin()
+    common.end_when_told()
     turbo, python = find_turbo()
-    folder = compare_files.fresh(args.folder / "paritas-protect")
-    ours = Paritas(str(tools.paritas()), args.redundancy)
+    ours, folder = Paritas(str(tools.paritas()), args.redundancy), args.folder / "paritas-protect"
     try:
+        compare_files.fresh(folder)
         if args.many:
             write_record(args.label or "many", many(ours, turbo, folder, args.rounds), source)
             return

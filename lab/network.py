@@ -24,7 +24,6 @@ import argparse
 import contextlib
 import filecmp
 import json
-import os
 import pathlib
 import shutil
 import subprocess
@@ -32,6 +31,7 @@ import sys
 import time
 from typing import Iterable, Iterator, NamedTuple
 
+import common
 import hosts
 import network_tables
 import records
@@ -162,9 +162,7 @@ class Lab:
     def __init__(self, network: Network, paritas: str, size: int):
         self.network, self.paritas, self.bytes = network, paritas, size
         self.source = network.folder / "object"
-        with open(self.source, "wb") as file:
-            for start in range(0, size, 1 << 20):
-                file.write(os.urandom(min(1 << 20, size - start)))
+        common.write_random(self.source, size)
 
     def volume(self, name: str, code: str, nodes: int, settings: str = "") -> Volume:
         return Volume(self.network, self.paritas, name, code, nodes, settings)
