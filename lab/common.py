@@ -1,4 +1,4 @@
-"""What several programs of the lab do alike: run a command, end when told to, compare trees, find a free port, read a number of bytes, write random ones."""
+"""What several programs of the lab do alike: run a command, end when told to, compare trees, change a text, find a free port, read a number of bytes, write random ones."""
 
 import argparse
 import filecmp
@@ -37,6 +37,12 @@ def differences(left: pathlib.Path, right: pathlib.Path, leave_out: Collection[s
     _, differ, unreadable = filecmp.cmpfiles(left, right, found.common_files, shallow=False)
     below = [f"{name}/{path}" for name in found.common_dirs for path in differences(left / name, right / name, leave_out)]
     return sorted([*found.left_only, *found.right_only, *found.common_funny, *differ, *unreadable, *below])
+
+
+def replaced(text: str, old: str, new: str) -> str:
+    """Returns a text with `new` in place of the first `old`, which must be there."""
+    assert old in text, f"there is no {old!r} in:\n{text}"
+    return text.replace(old, new, 1)
 
 
 def free_port() -> int:

@@ -113,9 +113,7 @@ class Bench:
         nodes = [fresh(self.nodes / str(number)) for number in range(self.k + self.m)]
         options = [part for node in nodes for part in ("--node", node)]
         run([self.paritas, "volume", "init", self.volume, "--code", self.args.code, *options], self.folder)
-        text = self.volume.read_text()
-        assert "\n# sync = true\n" in text, f"{self.volume} has no line `# sync = true`"
-        self.volume.write_text(text.replace("\n# sync = true\n", "\nsync = false\n"))
+        self.volume.write_text(common.replaced(self.volume.read_text(), "\n# sync = true\n", "\nsync = false\n"))
         run(self.putting("kept"), self.folder)
 
     def encoding(self, out: pathlib.Path, sync: str) -> list:

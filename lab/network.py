@@ -133,7 +133,7 @@ class Volume:
         text = self.file.read_text()
         for node in nodes:
             host = self.network.address(node)
-            text = text.replace(f"{host}:{hosts.PORT}/", f"{host}:{hosts.CUT_PORT}/")
+            text = common.replaced(text, f"{host}:{hosts.PORT}/", f"{host}:{hosts.CUT_PORT}/")
         file = self.network.folder / f"{self.name}-cut.toml"
         file.write_text(text)
         return file
@@ -151,8 +151,7 @@ def with_settings(text: str, settings: str) -> str:
         section, _, key = name.rpartition(".")
         value = setting.split("=", 1)[1].strip()
         head = f"[{section}]\n" if section else "\n"
-        line = f"{head}{key} = {value}\n"
-        text = text.replace(head, line, 1)
+        text = common.replaced(text, head, f"{head}{key} = {value}\n")
     return text
 
 

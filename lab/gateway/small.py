@@ -27,7 +27,7 @@ import records  # noqa: E402
 import servers  # noqa: E402
 import speeds  # noqa: E402
 import tools  # noqa: E402
-from common import run  # noqa: E402
+from common import replaced, run  # noqa: E402
 from served import KEY, SECRET  # noqa: E402
 
 FILES, SIZE = 1000, 64 << 10
@@ -54,7 +54,7 @@ class Bench:
         nodes = [word for address in addresses[:6] for word in ("--node", f"s3://bucket/{way}?endpoint=http://{address}&region=us-east-1")]
         self.paritas("init", folder / "tank.toml", "--code", "4+2", *nodes)
         volume = (folder / "tank.toml").read_text()
-        (folder / "tank.toml").write_text(volume.replace('# inline = "4 KiB"', f'inline = "{inline}"'))
+        (folder / "tank.toml").write_text(replaced(volume, '\n# inline = "4 KiB"\n', f'\ninline = "{inline}"\n'))
         self.remote = {"RCLONE_CONFIG_STORE_TYPE": "s3", "RCLONE_CONFIG_STORE_PROVIDER": "Other", "RCLONE_CONFIG_STORE_ENV_AUTH": "true",
                        "RCLONE_CONFIG_STORE_ENDPOINT": f"http://{addresses[6]}", "RCLONE_CONFIG_STORE_REGION": "us-east-1"}
 
