@@ -15,6 +15,7 @@ use paritas::long::LongCode;
 use paritas::research::{Order, Pass, PlanOptions};
 use paritas::{Buffer, Code, Codec, CodecOptions, Spec};
 use reed_solomon_erasure::galois_8::ReedSolomon;
+use reed_solomon_simd::{ReedSolomonDecoder, ReedSolomonEncoder};
 
 const PAGE: usize = 4096;
 const STAGGER: usize = 320;
@@ -215,6 +216,8 @@ impl Peer for ReedSolomon {
     }
 }
 
+/// An encoder and a decoder of this library compute in memory of their own. All shards are copied
+/// there and back, which is part of what is measured. When their result is dropped, they are reset.
 struct Simd {
     k: usize,
     m: usize,
@@ -222,20 +225,33 @@ struct Simd {
 
 impl Peer for Simd {
     fn encoding<'a>(&'a self, shards: &'a mut [Shard]) -> Operation<'a> {
-        Box::new(|| {
-            let (data, parity) = shards.split_at_mut(self.k);
-            let made = reed_solomon_simd::encode(self.k, self.m, data.iter()).expect("encode");
-            parity.iter_mut().zip(made).for_each(|(to, from)| to.as_mut().copy_from_slice(&from));
+        let length = shards[0].length;
+        let mut encoder = ReedSolomonEncoder::new(self.k, self.m, length).expect("encoder");
+        let (data, parity) = shards.split_at_mut(self.k);
+        Box::new(move || {
+            for shard in data.iter() {
+                encoder.add_original_shard(shard).expect("a data shard");
+            }
+            let made = encoder.encode().expect("encode");
+            let made = made.recovery_iter();
+            parity.iter_mut().zip(made).for_each(|(to, from)| to.as_mut().copy_from_slice(from));
         })
     }
 
     fn decoding<'a>(&'a self, shards: &'a mut [Shard], lost: usize) -> Operation<'a> {
+        let length = shards[0].length;
+        let mut decoder = ReedSolomonDecoder::new(self.k, self.m, length).expect("decoder");
+        let (data, parity) = shards.split_at_mut(self.k);
         Box::new(move || {
-            let (data, parity) = shards.split_at(self.k);
-            let data = data.iter().enumerate().skip(lost);
-            let made = reed_solomon_simd::decode(self.k, self.m, data, parity.iter().enumerate());
-            for (index, shard) in made.expect("decode") {
-                shards[index].as_mut().copy_from_slice(&shard);
+            for (index, shard) in data.iter().enumerate().skip(lost) {
+                decoder.add_original_shard(index, shard).expect("a data shard");
+            }
+            for (index, shard) in parity.iter().enumerate() {
+                decoder.add_recovery_shard(index, shard).expect("a parity shard");
+            }
+            let made = decoder.decode().expect("decode");
+            for (index, shard) in made.restored_original_iter() {
+                data[index].as_mut().copy_from_slice(shard);
             }
         })
     }
