@@ -42,6 +42,7 @@ import argparse
 import collections
 import os
 import pathlib
+import shlex
 import statistics
 import subprocess
 import sys
@@ -72,6 +73,8 @@ REPAIRERS = ("paritas", "erasure", "klauspost")
 COLUMNS = ["shape", "op", "set", "align", "subject", "base", "subject_bytes", "base_bytes", "subject_ns", "base_ns"]
 # Peers of libraries that Debian has.
 DEBIAN = ("isal", "jerasure", "liberasurecode")
+# The exit code of a peer that cannot serve a shape.
+REFUSED = 3
 # Nanoseconds: a sample has as many operations as take this long, and at least one.
 SAMPLE = 250_000
 
@@ -173,7 +176,7 @@ class Peer:
             self.choose_runs()
 
     def wait_until_ready(self) -> bool:
-        """Reads what the peer says of itself; returns whether it can serve this shape."""
+        """Reads what the peer says of itself; returns whether it can serve this shape. Any other end ends the program."""
         for line in self.process.stdout:
             word, _, value = line.strip().partition(" ")
             if word == "bytes":
@@ -184,6 +187,8 @@ class Peer:
                 return True
             else:
                 sys.exit(f"{self.variant}: {line}")
+        if (code := self.process.wait()) != REFUSED:
+            sys.exit(f"{self.variant}: exit code {code} of {shlex.join(self.process.args)}")
         return False
 
     def choose_runs(self) -> None:

@@ -20,7 +20,10 @@ def filled(index: int, length: int) -> bytes:
 def main() -> None:
     k, m, length, operation = int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
     data = [filled(index, length) for index in range(k)]
-    encoder, decoder = zfec.Encoder(k, k + m), zfec.Decoder(k, k + m)
+    try:
+        encoder, decoder = zfec.Encoder(k, k + m), zfec.Decoder(k, k + m)
+    except zfec.Error:
+        sys.exit(3)
     parity_numbers = list(range(k, k + m))
     parity = encoder.encode(data, parity_numbers)
     lost = min(k, m)

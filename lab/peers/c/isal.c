@@ -33,8 +33,9 @@ static void plan_decode(void) {
     init_tables(p.k, p.m, inverse, decode_tables);
 }
 
-/* Selects the function that the variant names. Exits with 3 if the processor lacks its instructions. */
+/* Selects the function that the variant names. Exits with 3 if the processor lacks its instructions, or it is not for the shape. */
 static void choose(const char *variant) {
+    if (!strcmp(variant, "raid6") && p.m != 2) exit(3);
     if (!strncmp(variant, "avx", 3)) init_tables = ec_init_tables_base;
     if (!strcmp(variant, "avx2")) {
         if (!__builtin_cpu_supports("avx2")) exit(3);

@@ -8,6 +8,8 @@
  *      compares among codes that should have the same bytes,
  *   3. prints "ready".
  *
+ * Where its library cannot serve the shape, or the processor lacks what DETAIL needs, it exits with 3 instead.
+ *
  * From then on each line "sample N" makes it run the operation N times, and print the nanoseconds of all N together. If
  * N is greater than 1, an untimed run comes first, because other peers have used the caches since the last sample. */
 #ifndef PEER_H
@@ -40,6 +42,7 @@ static uint64_t now(void) {
 static struct peer peer_start(char **argv) {
     struct peer p = {.k = atoi(argv[1]), .m = atoi(argv[2]), .bytes = strtoull(argv[3], 0, 10),
                      .decode = !strcmp(argv[4], "decode")};
+    if (p.k + p.m > MAX) exit(3);
     p.lost = p.m < p.k ? p.m : p.k;
     int page = !strcmp(argv[5], "page");
     for (int i = 0; i < p.k + p.m; i++) {

@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -118,6 +119,9 @@ func main() {
 		options = append(options, reedsolomon.WithLeopardGF(true))
 	}
 	codec, err := reedsolomon.New(k, m, options...)
+	if errors.Is(err, reedsolomon.ErrMaxShardNum) || errors.Is(err, reedsolomon.ErrInvShardNum) {
+		os.Exit(3)
+	}
 	must(err)
 	shards := make([][]byte, k+m)
 	for i := range shards {

@@ -6,6 +6,7 @@
 //! `data`, in packets of PACKET bytes. The length of shards is rounded to a multiple of what the
 //! library needs: whole strips for Paritas, 64 bytes for `simd`, 128 for `long` and `leopard16`.
 
+use std::fmt::Display;
 use std::io::{BufRead, Write};
 use std::time::Instant;
 
@@ -13,7 +14,7 @@ use paritas::code::{CellId, CodeBuilder, Role};
 use paritas::erasure::combinations;
 use paritas::long::LongCode;
 use paritas::research::{Order, Pass, PlanOptions};
-use paritas::{Buffer, Code, Codec, CodecOptions, Spec};
+use paritas::{Buffer, Code, Codec, CodecOptions, ErrorKind, Spec};
 use reed_solomon_erasure::galois_8::ReedSolomon;
 use reed_solomon_simd::{ReedSolomonDecoder, ReedSolomonEncoder};
 
@@ -286,12 +287,30 @@ impl Peer for LongCode {
     }
 }
 
+/// Ends the program as c/peer.h says of one that cannot serve a shape.
+fn refuse(why: impl Display) -> ! {
+    eprintln!("{why}");
+    std::process::exit(3)
+}
+
+/// Returns what Paritas made, unless it refuses the shape or this processor lacks the kernel.
+fn made<T>(result: paritas::Result<T>) -> T {
+    result.unwrap_or_else(|error| match error.kind() {
+        ErrorKind::Parameters | ErrorKind::Kernel => refuse(error),
+        _ => panic!("{error}"),
+    })
+}
+
 /// Returns the library that `variant` names, and the number of bytes that divides the length of its
 /// shards.
 fn peer(variant: &str, k: usize, m: usize) -> (Box<dyn Peer>, usize) {
     let mut parts = variant.split('@');
     match parts.next() {
-        Some("erasure") => (Box::new(ReedSolomon::new(k, m).expect("codec")), 1),
+        Some("erasure") => {
+            let codec = ReedSolomon::new(k, m).unwrap_or_else(|error| refuse(error));
+            (Box::new(codec), 1)
+        }
+        Some("simd") if !ReedSolomonEncoder::supports(k, m) => refuse("too many shards"),
         Some("simd") => (Box::new(Simd { k, m }), 64),
         Some("xor") => {
             let xor = Xor::new(k, m);
@@ -300,7 +319,7 @@ fn peer(variant: &str, k: usize, m: usize) -> (Box<dyn Peer>, usize) {
         }
         Some(name @ ("long" | "leopard16")) => {
             let new = if name == "long" { LongCode::new } else { LongCode::leopard };
-            let code = new(k, m).expect("code");
+            let code = made(new(k, m));
             let granule = code.granule();
             (Box::new(code), granule)
         }
@@ -308,8 +327,7 @@ fn peer(variant: &str, k: usize, m: usize) -> (Box<dyn Peer>, usize) {
             let code = parts.next().filter(|code| !code.is_empty());
             let spec: Spec = code.map_or(format!("{k}+{m}"), str::to_owned).parse().expect("spec");
             let options = options(parts.next().unwrap_or("auto"));
-            let codec =
-                Codec::with_options(Code::new(&spec).expect("code"), options).expect("codec");
+            let codec = made(Codec::with_options(made(Code::new(&spec)), options));
             let strip = codec.strip();
             (Box::new(Paritas { codec, k }), strip)
         }
