@@ -25,7 +25,8 @@ import zlib
 from served import GUEST, GUEST_SECRET, KEY, SECRET, Gateway
 from signing import Signer
 
-import tools  # served.py adds its folder
+import tools  # served.py adds the folder of this and the next one
+from common import end_when_told
 
 CONTENT = random.Random(1).randbytes(70_000)
 HIDDEN = b"a secret of the owner: " + random.Random(2).randbytes(50).hex().encode()
@@ -290,12 +291,10 @@ def main():
     parser.add_argument("--only", action="append")
     args = parser.parse_args()
     paritas = tools.paritas(args.paritas)
+    end_when_told()
     with tempfile.TemporaryDirectory() as folder:
-        gateway = Gateway(paritas, pathlib.Path(folder), "--memory", "512MiB")
-        try:
+        with Gateway(paritas, pathlib.Path(folder), "--memory", "512MiB") as gateway:
             failed = asyncio.run(run(gateway, args))
-        finally:
-            gateway.stop()
     sys.exit(failed > 0)
 
 

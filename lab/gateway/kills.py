@@ -20,7 +20,7 @@ from served import KEY, SECRET, Gateway
 from signing import Signer
 
 import tools  # served.py adds the folder of this and the next one
-from common import run
+from common import end_when_told, run
 
 SIZES = [300, 70_000, 3_000_000]
 PART = 5 << 20
@@ -142,17 +142,17 @@ def main():
     args = parser.parse_args()
     paritas = tools.paritas(args.paritas)
     print(f"seed {args.seed}", flush=True)
+    end_when_told()
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        gateway = Gateway(paritas, folder)
-        Client(gateway).expect(200, "PUT", "/kills")
-        trials = Trials(gateway, args.seed)
-        for number in range(args.kills):
-            trials.trial(number)
-        for path, content in trials.acknowledged.items():
-            status, body = Client(gateway).ask("GET", path)
-            assert (body if status == 200 else None) == content, f"{path} has changed since"
-        gateway.stop()
+        with Gateway(paritas, folder) as gateway:
+            Client(gateway).expect(200, "PUT", "/kills")
+            trials = Trials(gateway, args.seed)
+            for number in range(args.kills):
+                trials.trial(number)
+            for path, content in trials.acknowledged.items():
+                status, body = Client(gateway).ask("GET", path)
+                assert (body if status == 200 else None) == content, f"{path} has changed since"
         run(paritas, "volume", "repair", folder / "tank.toml")
         run(paritas, "volume", "verify", folder / "tank.toml", "--deep")
     for kind in KINDS:

@@ -53,21 +53,17 @@ def measure(network, program, args, writer):
         (network.data(node) / "tank").mkdir()
     within = network.within(hosts.CLIENT, [])
     nodes = [network.uri(node, "tank") for node in network.nodes]
-    gateway = Gateway(program, network.folder, nodes=nodes, within=within)
     taken = {(op, state): [] for op in ("put", "get") for state in STATES}
-    try:
-        with load.Load(gateway.address, CLIENTS, SIZE, within) as clients:
-            clients.run("put", 0, args.objects)
-            for number in range(args.rounds):
-                for state, happens in STATES.items():
-                    happens(network)
-                    for op in ("put", "get"):
-                        requests = clients.run(op, 0, args.objects).requests
-                        taken[op, state] += requests
-                        writer.writerows([state, op, number, *pair] for pair in enumerate(requests))
-                    network.heal()
-    finally:
-        gateway.kill()
+    with Gateway(program, network.folder, nodes=nodes, within=within) as gateway, load.Load(gateway.address, CLIENTS, SIZE, within) as clients:
+        clients.run("put", 0, args.objects)
+        for number in range(args.rounds):
+            for state, happens in STATES.items():
+                happens(network)
+                for op in ("put", "get"):
+                    requests = clients.run(op, 0, args.objects).requests
+                    taken[op, state] += requests
+                    writer.writerows([state, op, number, *pair] for pair in enumerate(requests))
+                network.heal()
     return taken
 
 

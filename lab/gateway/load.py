@@ -25,9 +25,11 @@ class Load:
     def __enter__(self) -> "Load":
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.process.stdin.close()
-        self.process.wait()
+    def __exit__(self, error: object, *_: object) -> None:
+        if error:
+            self.process.kill()
+        # It ends where its input does.
+        self.process.communicate()
 
     def run(self, op: str, first: int, count: int) -> Run:
         """Does `op` with `count` objects, numbered from `first` on."""

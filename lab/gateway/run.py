@@ -5,7 +5,8 @@ The gateway serves a 4+2 volume over five folders of this machine and a WebDAV s
 with all nodes and once with two nodes gone. Then whole programs: restic, rclone, borg on `rclone mount`, s3cmd, the AWS command line,
 duplicity and git-annex. In the middle of each, a node goes, the WebDAV server falls silent, the gateway is killed, and a second one
 takes its place; then the server answers again, and another node goes. Last, Chromium looks at the gateway's page.
-Needs the network for packages. `--write` puts the table into docs/gateway.md. `--only NAME` runs one client or program.
+Needs the network for packages. `--only NAME` runs one client or program. Without, the table of docs/gateway.md is compared with what
+was found; `--write` puts it there.
 """
 
 import argparse
@@ -23,13 +24,14 @@ from served import KEY, SECRET, Gateway, WebDav, wait_for
 
 import minio  # served.py adds the folder of what follows
 import tools
-from common import differences, free_port, run
+from common import differences, end_when_told, free_port, run
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 CACHE = pathlib.Path.home() / ".cache" / "paritas" / "gateway"
 OPERATIONS = ["buckets", "objects", "checksums", "conditions", "presigned", "multipart", "copies", "tags", "listings",
               "refusals", "deletions"]
+PAGE = ROOT / "docs" / "gateway.md"
 PROGRAMS = ["restic", "rclone", "borg", "s3cmd", "awscli", "duplicity", "git_annex"]
 SHOTS = tools.target() / "gateway-shots"
 
@@ -39,7 +41,13 @@ def python(*packages):
     return tools.environment("-".join(name.split("[")[0] for name in packages), *packages) / "python"
 
 
+def node():
+    """Installs Node.js and npm if they are missing."""
+    tools.debian(*(package for program, package in {"node": "nodejs", "npm": "npm"}.items() if not shutil.which(program)))
+
+
 def javascript():
+    node()
     place = CACHE / "javascript"
     place.mkdir(parents=True, exist_ok=True)
     if not (place / "node_modules").exists():
@@ -51,6 +59,7 @@ def javascript():
 def page(gateway):
     """Looks at the gateway's page, with all nodes and with two nodes gone. The pictures stay in target/gateway-shots."""
     tools.debian("chromium")
+    node()
     place = CACHE / "page"
     place.mkdir(parents=True, exist_ok=True)
     shutil.copy(ROOT / "site" / "test" / "package.json", place)
@@ -74,7 +83,7 @@ CLIENTS = {
 
 
 def client(name, gateway):
-    """Returns the operations that a client did with all nodes, and with two nodes gone."""
+    """Returns the operations that a client did both with all nodes, and with two nodes gone."""
     command = CLIENTS[name]()
     endpoint = gateway.address if name == "minio-go" else gateway.endpoint
     done = []
@@ -85,6 +94,7 @@ def client(name, gateway):
                 gateway.replace()
             printed = run(*command, endpoint, KEY, SECRET)
         done.append({line.split()[0] for line in printed.splitlines() if line.endswith(" ok")})
+    assert done[0] & done[1], f"{name} says of no operation that it is ok"
     return done[0] & done[1]
 
 
@@ -176,6 +186,8 @@ def mounted(at, cache, env):
             if at.is_mount():
                 break
             time.sleep(0.05)
+        else:
+            raise RuntimeError("rclone has not mounted the bucket within ten seconds")
         yield settle
     finally:
         subprocess.run(["fusermount3", "-u", at])
@@ -272,8 +284,6 @@ def duplicity(gateway, tree, out):
 def git_annex(gateway, tree, out):
     """git-annex signs the host without its port, so the gateway must serve at the port that its protocol has by default."""
     tools.debian("git", "git-annex")
-    before = gateway.address
-    gateway.move("127.0.0.1:80")
     identity = {f"GIT_{who}_{what}": "paritas" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
     env = environment(gateway) | identity | {"HOME": str(out)}
     repository = out / "repository"
@@ -302,9 +312,9 @@ def git_annex(gateway, tree, out):
         git("annex", "get", "-q", ".")
         git("annex", "drop", "-q", "--from", "tank", ".")
 
-    interrupted(gateway, begin, middle, end)
+    with gateway.elsewhere("127.0.0.1:80"):
+        interrupted(gateway, begin, middle, end)
     expect_same(tree, repository, [".git", "more"])
-    gateway.move(before)
 
 
 def tree_in(folder):
@@ -328,11 +338,27 @@ def table(done, programs):
     return "\n".join(lines)
 
 
-def write(text):
-    page = ROOT / "docs" / "gateway.md"
-    begin, end = "<!-- clients -->\n", "<!-- end of clients -->"
-    before, rest = page.read_text().split(begin)
-    page.write_text(before + begin + text + "\n" + end + rest.split(end)[1])
+def compare_page(found, write):
+    """Whether the page has this table. With `write` it is put there."""
+    begin, end = "<!-- clients -->\n", "\n<!-- end of clients -->"
+    before, rest = PAGE.read_text().split(begin)
+    listed, after = rest.split(end)
+    if write:
+        PAGE.write_text(before + begin + found + end + after)
+    elif listed != found:
+        print(f"the table of {PAGE.relative_to(ROOT)} is another one; lab/gateway/run.py --write renews it")
+        return False
+    return True
+
+
+def attempt(name, gateway, tree, out):
+    """Runs a client, whose operations are returned, or a program, or looks at the page."""
+    if name in CLIENTS:
+        return client(name, gateway)
+    if name == "page":
+        return page(gateway)
+    out.mkdir()
+    return globals()[name](gateway, tree, out)
 
 
 def main():
@@ -342,39 +368,29 @@ def main():
     parser.add_argument("--write", action="store_true")
     args = parser.parse_args()
     paritas = tools.paritas(args.paritas)
-    wanted = args.only or [*CLIENTS, *PROGRAMS, "page"]
-    done, programs, failed = {}, [], 0
+    end_when_told()
+    wanted = list(dict.fromkeys(args.only or [*CLIENTS, *PROGRAMS, "page"]))
+    found = {}
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         tree = tree_in(folder)
-        gateway = Gateway(paritas, folder, nodes=[*(folder / f"disk{number}" for number in range(5)), WebDav(folder / "webdav")])
-        for name in wanted:
-            begun = time.monotonic()
-            try:
-                if name in CLIENTS:
-                    done[name] = client(name, gateway)
-                elif name == "page":
-                    page(gateway)
-                else:
-                    out = folder / f"out-{name}"
-                    out.mkdir()
-                    globals()[name](gateway, tree, out)
-                    programs.append(name)
-                print(f"{name}: ok, {time.monotonic() - begun:.0f} s", flush=True)
-            except (RuntimeError, AssertionError) as error:
-                failed += 1
-                print(f"{name}: FAILED\n{error}", flush=True)
-        gateway.stop()
-        run(paritas, "volume", "repair", folder / "tank.toml")
-        run(paritas, "volume", "verify", folder / "tank.toml", "--deep")
-        for service in gateway.services:
-            service.stop()
-    text = table(done, programs)
+        with WebDav(folder / "webdav") as far:
+            with Gateway(paritas, folder, nodes=[*(folder / f"disk{number}" for number in range(5)), far]) as gateway:
+                for name in wanted:
+                    begun = time.monotonic()
+                    try:
+                        found[name] = attempt(name, gateway, tree, folder / f"out-{name}")
+                        print(f"{name}: ok, {time.monotonic() - begun:.0f} s", flush=True)
+                    except (Exception, SystemExit) as error:  # The next one may still succeed.
+                        print(f"{name}: FAILED\n{type(error).__name__}: {error}", flush=True)
+            run(paritas, "volume", "repair", folder / "tank.toml")
+            run(paritas, "volume", "verify", folder / "tank.toml", "--deep")
+    text = table({name: done for name, done in found.items() if name in CLIENTS}, [name for name in found if name in PROGRAMS])
     print(text)
-    if args.write and not failed:
-        write(text)
-    print(f"{len(wanted) - failed} passed, {failed} failed")
-    sys.exit(failed > 0)
+    failed = len(wanted) - len(found)
+    right = args.only or failed or compare_page(text, args.write)
+    print(f"{len(found)} passed, {failed} failed")
+    sys.exit(0 if right and not failed else 1)
 
 
 main()

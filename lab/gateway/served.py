@@ -27,17 +27,30 @@ def wait_for(port):
 
 
 class WebDav:
-    """A folder that nginx serves by WebDAV; it can fall silent: connections are made, but nothing is answered."""
+    """A folder that nginx serves by WebDAV until the end of the `with` block; it can fall silent: connections are made, but nothing
+    is answered."""
 
     def __init__(self, folder):
         hosts.install()
-        port = free_port()
+        self.port = free_port()
         folder.mkdir()
         (folder / "data").mkdir()
-        (folder / "nginx.conf").write_text(hosts.NGINX.format(folder=folder, port=f"127.0.0.1:{port}", webdav=hosts.WEBDAV))
-        self.server = subprocess.Popen(["nginx", "-c", folder / "nginx.conf", "-e", folder / "error"])
-        self.uri = f"webdav+http://127.0.0.1:{port}/"
-        wait_for(port)
+        (folder / "nginx.conf").write_text(hosts.NGINX.format(folder=folder, port=f"127.0.0.1:{self.port}", webdav=hosts.WEBDAV))
+        self.command = ["nginx", "-c", folder / "nginx.conf", "-e", folder / "error"]
+        self.uri = f"webdav+http://127.0.0.1:{self.port}/"
+
+    def __enter__(self):
+        self.server = subprocess.Popen(self.command)
+        try:
+            wait_for(self.port)
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        self.server.kill()
+        self.server.wait()
 
     @contextlib.contextmanager
     def silent(self):
@@ -47,15 +60,11 @@ class WebDav:
         finally:
             self.server.send_signal(signal.SIGCONT)
 
-    def stop(self):
-        self.server.kill()
-        self.server.wait()
-
 
 class Gateway:
     """A gateway with two keys: the owner's opens every bucket, the guest's the bucket `guests` alone. Its nodes are six folders,
     or those that are given: folders, WebDAV servers, and what else a volume knows by its URI. `within` stands before its
-    commands, and chooses the host on which they run."""
+    commands, and chooses the host on which they run. It serves until the end of the `with` block, and must then end well."""
 
     def __init__(self, program, folder, *options, nodes=None, within=()):
         self.program, self.folder, self.server, self.options, self.within = program, folder, None, options, within
@@ -71,7 +80,20 @@ class Gateway:
         named = [word for node in nodes for word in ("--node", node.uri if isinstance(node, WebDav) else node)]
         run(*within, program, "volume", "init", folder / "tank.toml", "--code", "4+2", *named)
         self.endpoint = None
-        self.start("127.0.0.1:0")
+
+    def __enter__(self):
+        try:
+            self.start("127.0.0.1:0")
+        except BaseException:
+            self.kill()
+            raise
+        return self
+
+    def __exit__(self, error, *_):
+        if error:
+            self.kill()
+        else:
+            self.stop()
 
     @property
     def address(self):
@@ -83,11 +105,14 @@ class Gateway:
         with open(self.folder / "log", "a") as log:
             self.server = subprocess.Popen([*command, *self.options], stdout=subprocess.PIPE, stderr=log, text=True)
         line = self.server.stdout.readline()
+        if "serving S3 at " not in line:
+            raise RuntimeError(f"the gateway does not serve at {address}: {(self.folder / 'log').read_text()[-3000:]}")
         self.endpoint = line.split("serving S3 at ")[1].split(";")[0]
 
     def kill(self):
-        self.server.kill()
-        self.server.wait()
+        if self.server:
+            self.server.kill()
+            self.server.wait()
 
     def move(self, address):
         """Kills the gateway, and starts another one elsewhere."""
@@ -97,6 +122,16 @@ class Gateway:
     def replace(self):
         """Kills the gateway, and starts another one at its address."""
         self.move(self.address)
+
+    @contextlib.contextmanager
+    def elsewhere(self, address):
+        """The gateway serves at another address for a while."""
+        before = self.address
+        try:
+            self.move(address)
+            yield
+        finally:
+            self.move(before)
 
     @contextlib.contextmanager
     def without(self, *disks):
@@ -117,4 +152,7 @@ class Gateway:
 
     def stop(self):
         self.server.send_signal(signal.SIGTERM)
-        assert self.server.wait(timeout=40) == 0, "the gateway did not end with 0"
+        try:
+            assert self.server.wait(timeout=40) == 0, "the gateway did not end with 0"
+        finally:
+            self.kill()

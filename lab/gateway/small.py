@@ -27,7 +27,7 @@ import records  # noqa: E402
 import servers  # noqa: E402
 import speeds  # noqa: E402
 import tools  # noqa: E402
-from common import replaced, run  # noqa: E402
+from common import end_when_told, replaced, run  # noqa: E402
 from served import KEY, SECRET  # noqa: E402
 
 FILES, SIZE = 1000, 64 << 10
@@ -106,6 +106,7 @@ def main():
     tools.debian("rclone")
     program, source = tools.paritas(), records.origin()
     print(f"{source.processor}, commit {source.commit}\n")
+    end_when_told()
     with contextlib.ExitStack() as open_until_end, records.keep("small-objects", args.label, COLUMNS, source) as writer:
         folder = pathlib.Path(open_until_end.enter_context(tempfile.TemporaryDirectory(dir="/dev/shm")))
         addresses = [open_until_end.enter_context(speeds.served("versitygw", folder / f"server{number}")) for number in range(7)]

@@ -16,7 +16,6 @@ import argparse
 import contextlib
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -29,7 +28,7 @@ import pairs  # noqa: E402
 import records  # noqa: E402
 import servers  # noqa: E402
 import tools  # noqa: E402
-from common import free_port  # noqa: E402
+from common import end_when_told, free_port  # noqa: E402
 from served import KEY, SECRET, Gateway, wait_for  # noqa: E402
 
 # The bytes of an object, the clients, and the objects of a run.
@@ -73,6 +72,15 @@ def served(name, folder):
         server.wait()
 
 
+@contextlib.contextmanager
+def both(program, name, place):
+    """Paritas and a peer serve folders below a new one; yields the host and port of each."""
+    with tempfile.TemporaryDirectory(dir=place) as folder:
+        folder = pathlib.Path(folder)
+        with Gateway(program, folder) as gateway, served(name, folder / name) as theirs:
+            yield gateway.address, theirs
+
+
 def measure(ours, theirs, size, clients, objects, op, least):
     """Takes pairs of runs until their ratio is known."""
     taken = pairs.Pairs()
@@ -98,20 +106,15 @@ def main():
     print(f"{source.processor}, commit {source.commit}, {args.folder}; {', '.join(f'{name} {servers.VERSIONS[name]}' for name in peers)}\n")
     print("| objects | clients | request | paritas, MB/s | peer, MB/s | ratio (95 %) | ours is | pairs |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    end_when_told()
     with records.keep("gateway-speeds", args.label, COLUMNS, source) as writer:
         for name in peers:
             for size, clients, objects in LOADS:
-                folder = pathlib.Path(tempfile.mkdtemp(dir=args.folder))
-                gateway = Gateway(program, folder)
-                try:
-                    with served(name, folder / name) as theirs:
-                        for op in ("put", "get"):
-                            taken = measure(gateway.address, theirs, size, clients, objects, op, args.pairs)
-                            writer.writerows([size, clients, objects, op, name, *pair] for pair in taken.pairs)
-                            show(name, size, clients, objects, op, taken)
-                finally:
-                    gateway.kill()
-                    shutil.rmtree(folder)
+                with both(program, name, args.folder) as (ours, theirs):
+                    for op in ("put", "get"):
+                        taken = measure(ours, theirs, size, clients, objects, op, args.pairs)
+                        writer.writerows([size, clients, objects, op, name, *pair] for pair in taken.pairs)
+                        show(name, size, clients, objects, op, taken)
 
 
 def show(name, size, clients, objects, op, taken):
