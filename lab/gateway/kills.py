@@ -7,13 +7,12 @@ before or complete. At the end, the volume must have nothing that is lost.
 
 import argparse
 import collections
+import concurrent.futures
 import hashlib
 import http.client
 import pathlib
 import random
-import sys
 import tempfile
-import threading
 import time
 
 from served import KEY, SECRET, Gateway
@@ -100,21 +99,11 @@ class Trials:
             act()
             self.times[kind, length] = time.monotonic() - begun
             return self.judge(path, old, new, True)
-        acknowledged = threading.Event()
-
-        def work():
-            try:
-                act()
-                acknowledged.set()
-            except (OSError, http.client.HTTPException):
-                pass
-
-        worker = threading.Thread(target=work)
-        worker.start()
-        time.sleep(self.chance.random() * 1.2 * self.times[kind, length])
-        self.gateway.replace()
-        worker.join()
-        self.judge(path, old, new, acknowledged.is_set())
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            answer = pool.submit(act)
+            time.sleep(self.chance.random() * 1.2 * self.times[kind, length])
+            self.gateway.replace()
+        self.judge(path, old, new, is_acknowledged(answer))
 
     def judge(self, path, old, new, is_acknowledged):
         """Looks at an object through the gateway that runs now."""
@@ -132,6 +121,15 @@ class Trials:
         assert (f"<Key>{path.removeprefix('/kills/')}<".encode() in listed) == (found[0] is not None), f"{path}: the listing differs"
         self.told[kind, "acknowledged" if is_acknowledged else "complete" if found[0] == new else "as before"] += 1
         self.acknowledged[path] = found[0]
+
+
+def is_acknowledged(answer):
+    """Whether the right answer came. None may come, because the gateway was killed, but no other one."""
+    try:
+        answer.result()
+    except (ConnectionError, http.client.HTTPException):
+        return False
+    return True
 
 
 def main():
