@@ -257,18 +257,25 @@ def broken(request, chance):
     return request
 
 
+PARTS = {
+    "mutated": lambda hostile, args: hostile.mutated(args.requests),
+    "crossing": lambda hostile, args: hostile.crossing(),
+    "keys": lambda hostile, args: hostile.keys(),
+    "idle": lambda hostile, args: hostile.idle(args.connections),
+    "flood": lambda hostile, args: hostile.flood(64),
+}
+
+
 async def run(gateway, args):
     hostile = Hostile(gateway)
     await hostile.prepare()
-    parts = {"mutated": lambda: hostile.mutated(args.requests), "crossing": hostile.crossing, "keys": hostile.keys,
-             "idle": lambda: hostile.idle(args.connections), "flood": lambda: hostile.flood(64)}
     failed = 0
-    for name, part in parts.items():
+    for name, part in PARTS.items():
         if args.only and name not in args.only:
             continue
         begun = time.monotonic()
         try:
-            told = await part()
+            told = await part(hostile, args)
             await hostile.expect_unharmed()
             check(gateway.server.poll() is None, "the gateway has ended")
             print(f"{name} ok: {told} ({time.monotonic() - begun:.0f} s, at most {gateway.memory() >> 20} MiB so far)", flush=True)
@@ -288,7 +295,7 @@ def main():
     parser.add_argument("--requests", type=int, default=20_000, help="number of broken requests")
     parser.add_argument("--connections", type=int, default=10_000, help="number of connections that say nothing")
     parser.add_argument("--memory", type=int, default=1024, help="the most memory that the gateway may take, in MiB")
-    parser.add_argument("--only", action="append")
+    parser.add_argument("--only", action="append", choices=PARTS)
     args = parser.parse_args()
     paritas = tools.paritas(args.paritas)
     end_when_told()
