@@ -11,8 +11,9 @@ import pathlib
 import shutil
 import signal
 import subprocess
-import zlib
 import sys
+import threading
+import zlib
 from typing import Callable, Iterator
 
 import mounts
@@ -25,6 +26,8 @@ ALL: dict[str, Situation] = {}
 # A usual user whom every Debian has, and a group whose members are other people.
 USER, GROUP, STRANGER = 1, 100, 65534
 KEEPS_TIME = 1_500_000_000_000_000_000
+# Whoever changes the mode of /dev/fuse holds this until it is as before.
+FUSE_MODE = threading.Lock()
 
 
 def situation(act: Situation) -> Situation:
@@ -63,18 +66,25 @@ def tmpfs(point: pathlib.Path, size: str) -> contextlib.AbstractContextManager[p
 @contextlib.contextmanager
 def mount_of_a_user(below: pathlib.Path, point: pathlib.Path) -> Iterator[None]:
     """A FUSE mount of a usual user, at which not even root may look."""
-    before = pathlib.Path("/dev/fuse").stat().st_mode
-    os.chmod("/dev/fuse", 0o666)
-    try:
-        below.mkdir()
-        os.chown(below, USER, GROUP)
-        with mounts.mounted(point, *as_user(USER, GROUP), "bindfs", "--no-allow-other", below, point):
-            with contextlib.suppress(PermissionError):
-                os.stat(point)
-                raise Impossible("root may look at other users' mounts here")
+    below.mkdir()
+    os.chown(below, USER, GROUP)
+    with open_to_users(), mounts.mounted(point, *as_user(USER, GROUP), "bindfs", "--no-allow-other", below, point):
+        with contextlib.suppress(PermissionError):
+            os.stat(point)
+            raise Impossible("root may look at other users' mounts here")
+        yield
+
+
+@contextlib.contextmanager
+def open_to_users() -> Iterator[None]:
+    """Lets every user mount by FUSE."""
+    with FUSE_MODE:
+        before = pathlib.Path("/dev/fuse").stat().st_mode
+        os.chmod("/dev/fuse", 0o666)
+        try:
             yield
-    finally:
-        os.chmod("/dev/fuse", before & 0o7777)
+        finally:
+            os.chmod("/dev/fuse", before & 0o7777)
 
 
 def protections(paritas: Paritas, root: pathlib.Path) -> dict[str, object]:
