@@ -18,6 +18,8 @@ from mounts import Impossible, call
 
 # The modules that reach this machine's files, and those of the file systems.
 MODULES = ("virtio_pci", "9pnet_virtio", "9p", "loop", "nls_cp437", "nls_ascii", "nls_utf8", "vfat", "exfat")
+# The program that is the machine's shell, linked statically.
+BUSYBOX = pathlib.Path("/bin/busybox")
 # Seconds until a machine that does not stop by itself is stopped.
 PATIENCE = 600
 # What the machine does first. The command's output goes to the second serial port, the kernel's words to the first.
@@ -67,13 +69,15 @@ def scratch() -> Iterator[pathlib.Path]:
 def boot_files(folder: pathlib.Path, command: str) -> pathlib.Path:
     """Makes the first file system of the machine, `initrd`, and returns the kernel."""
     unpacked, first = folder / "kernel", folder / "first"
-    subprocess.run(["apt-get", "-qq", "download", package()], cwd=folder, check=True, capture_output=True)
+    call("apt-get", "-qq", "download", package(), cwd=folder)
     for archive in folder.glob("*.deb"):
         call("dpkg-deb", "--extract", archive, unpacked)
     version = next((unpacked / "lib" / "modules").iterdir()).name
     call("depmod", "-b", unpacked, version)
     (first / "bin").mkdir(parents=True)
-    shutil.copy("/bin/busybox", first / "bin")
+    if not BUSYBOX.exists():
+        raise Impossible(f"there is no {BUSYBOX}")
+    shutil.copy(BUSYBOX, first / "bin")
     needed = modules(unpacked, version)
     for module in needed:
         shutil.copy(module, first)
@@ -81,9 +85,7 @@ def boot_files(folder: pathlib.Path, command: str) -> pathlib.Path:
     path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
     (first / "init").write_text(INIT.format(modules=names, path=path, command=shlex.quote(command)))
     (first / "init").chmod(0o755)
-    listing = subprocess.run(["find", "."], cwd=first, capture_output=True, check=True).stdout
-    with (folder / "initrd").open("wb") as archive:
-        subprocess.run(["cpio", "--quiet", "-o", "-H", "newc"], cwd=first, input=listing, stdout=archive, check=True)
+    call("cpio", "--quiet", "-o", "-H", "newc", "-O", folder / "initrd", cwd=first, given=call("find", ".", cwd=first))
     return next((unpacked / "boot").glob("vmlinuz-*"))
 
 
@@ -91,8 +93,10 @@ def package() -> str:
     """Returns the name of the package that has Debian's kernel."""
     if platform.machine() != "x86_64":
         raise Impossible(f"the machine is made for x86_64, and this is {platform.machine()}")
-    depends = call("apt-cache", "depends", "linux-image-amd64").split()
-    return depends[depends.index("Depends:") + 1]
+    _, _, depends = call("apt-cache", "depends", "linux-image-amd64").partition("Depends:")
+    if not depends:
+        raise Impossible("apt knows no kernel of Debian")
+    return depends.split()[0]
 
 
 def modules(unpacked: pathlib.Path, version: str) -> list[pathlib.Path]:

@@ -47,12 +47,12 @@ class Place(NamedTuple):
     is_read_only: bool = False
 
 
-def call(*command: object) -> str:
-    """Runs a command that must succeed, and returns what it prints."""
+def call(*command: object, cwd: pathlib.Path | None = None, given: str = "") -> str:
+    """Runs a command that must succeed, on an input, and returns what it prints."""
     program = str(command[0])
     if shutil.which(program) is None:
         raise Impossible(f"there is no {program}")
-    done = subprocess.run([str(part) for part in command], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    done = subprocess.run([str(part) for part in command], cwd=cwd, input=given, capture_output=True, text=True)
     if done.returncode:
         raise Impossible(f"{program}: {(done.stderr + done.stdout).strip()}")
     return done.stdout

@@ -35,6 +35,7 @@ import walk
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
+import common  # noqa: E402
 import tools  # noqa: E402
 
 PAGE = tools.ROOT / "docs" / "filesystems.md"
@@ -206,14 +207,21 @@ def main() -> None:
         found = walk_on(place, program)
         print(json.dumps(found._asdict() | {"able": found.able and found.able._asdict()}))
         return
+    for part in options.names:
+        if not any(part in name for name in [*(place.name for place in mounts.PLACES), *situations.ALL]):
+            sys.exit(f"no file system and no situation has {part} in its name")
     wanted = lambda name: not options.names or any(part in name for part in options.names)
-    with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
+    common.end_when_told()
+    outcomes, pool = [], concurrent.futures.ThreadPoolExecutor(WORKERS)
+    try:
         walks = [pool.submit(walk_anywhere, place, program) for place in mounts.PLACES if wanted(place.name)]
         made = [pool.submit(situation, name, program) for name in situations.ALL if wanted(name)]
-        outcomes = []
         for future in [*walks, *made]:
             outcomes.append(future.result())
             report(outcomes[-1])
+    finally:
+        # Those that run take their mounts away at their end. No other one begins.
+        pool.shutdown(cancel_futures=True)
     right = options.names or compare_page(table(outcomes[: len(walks)]), options.write)
     failed = sum(len(outcome.failures) for outcome in outcomes)
     skipped = sum(outcome.impossible is not None for outcome in outcomes)
