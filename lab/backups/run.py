@@ -22,7 +22,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 import records  # noqa: E402
 import tools  # noqa: E402
-from common import differences, parse_bytes, run  # noqa: E402
+from common import differences, end_when_told, parse_bytes, run  # noqa: E402
 
 PAGE = tools.ROOT / "docs" / "backups.md"
 
@@ -282,6 +282,7 @@ def main() -> None:
     options.add_argument("--write", action="store_true", help="put the table into docs/backups.md")
     given = options.parse_args()
     program = tools.paritas(given.paritas)
+    end_when_told()
     rows = []
     for name, kind in PROGRAMS.items():
         if given.only in (None, name):
