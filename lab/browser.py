@@ -3,7 +3,7 @@
 
     lab/browser.py target/lab/report/*.html [--pictures FOLDER]
 
-Checks at widths of 1280 and 400 pixels that nothing hangs over the edge (wide tables and plots scroll by themselves),
+Checks at widths of 1280 and 400 pixels that a page is not empty, that nothing hangs over the edge (wide tables and plots scroll by themselves),
 that every plot is large enough to be read and has its curves, that every figure has one, and that the console shows
 no error. Exit code 1 if a check fails, 2 if there is no Chromium
 (Debian's package is `chromium`). With --pictures, keeps a picture of each page at each width.
@@ -23,10 +23,11 @@ import tempfile
 
 WIDTHS = (1280, 400)
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-# What the page says of itself: how far it hangs over, and each plot's size, curves and name.
+# What the page says of itself: how far it hangs over, what is in it, and each plot's size, curves and name.
 FACTS = """({
   over: document.documentElement.scrollWidth - document.documentElement.clientWidth,
   sections: document.querySelectorAll('section').length,
+  links: document.querySelectorAll('a[href]').length,
   empty: [...document.querySelectorAll('section')].filter(s => !s.querySelector('svg, table')).map(s => s.id),
   plots: [...document.querySelectorAll('figure')].map(f => { const s = f.querySelector('svg'), b = s && s.getBoundingClientRect();
     return {name: s && s.getAttribute('aria-label'), width: b ? b.width : 0, height: b ? b.height : 0,
@@ -125,6 +126,8 @@ def faults(facts: dict, width: int) -> list[str]:
     found = []
     if facts["over"] > 0:
         found.append(f"the page hangs over by {facts['over']} pixels")
+    if not (facts["sections"] or facts["links"]):
+        found.append("the page is empty")
     found += [f"{section} has neither table nor plot" for section in facts["empty"]]
     found += [f"{section} has no plot" for section in facts["undrawn"]]
     for plot in facts["plots"]:
