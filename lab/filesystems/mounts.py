@@ -70,7 +70,8 @@ def wait_until(ready: Callable[[], bool], what: str) -> None:
 def folder(scratch: pathlib.Path, name: str) -> pathlib.Path:
     """Makes a folder that everybody may enter."""
     made = scratch / name
-    made.mkdir(mode=0o755, exist_ok=True)
+    made.mkdir(exist_ok=True)
+    made.chmod(0o755)
     return made
 
 

@@ -377,8 +377,10 @@ def encode_without_room(paritas: Paritas, scratch: pathlib.Path) -> None:
         check(str(small) in done.err, f"the message does not name the disk\n{done}")
         check(set(small.iterdir()) | set(large.iterdir()) == before, "something is left")
         trace = Paritas(paritas.program, ("strace", "-f", "-qq", "-e", "trace=read,pread64,preadv", "-P", str(source)))
+        shows_reads = lambda done: any(f"{call}(" in done.err for call in ("read", "pread64", "preadv"))
         done = trace("encode", source, "--code", "2+1", "--to", large, "--to", small, exits=[6])
-        check("read(" not in done.err, f"the source was read\n{done}")
+        check(not shows_reads(done), f"the source was read\n{done}")
+        check(shows_reads(trace("encode", source, "--code", "2+1", "--out", large / "shards")), "strace does not show how the source is read")
 
 
 # Access
@@ -392,9 +394,11 @@ def acl_widened(paritas: Paritas, scratch: pathlib.Path) -> None:
     root, shards = folder(scratch, "home"), folder(scratch, "shards")
     payload, back = root / "pay.ods", root / "back"
     content = file(payload, 100_000)
-    payload.chmod(0o600)
     for path in (scratch, root, shards, payload):
         os.chown(path, USER, GROUP)
+    payload.chmod(0o644)
+    check(may_read(STRANGER - 1, GROUP, payload), "the group cannot even read what everybody may")
+    payload.chmod(0o600)
     if subprocess.run(["setfacl", "-m", "u:nobody:rw", str(payload)], capture_output=True).returncode:
         raise Impossible("this file system has no ACLs")
     check(not may_read(STRANGER - 1, GROUP, payload), "the group can read the source")
