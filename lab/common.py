@@ -1,4 +1,4 @@
-"""What several programs of the lab do alike: run a command, end when told to, compare trees, change a text, find a free port, read a number of bytes, write random ones."""
+"""What several programs of the lab do alike: run a command, end when told, compare trees, change a text, find a free port, read and write bytes."""
 
 import argparse
 import filecmp
