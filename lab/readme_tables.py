@@ -61,7 +61,7 @@ from papers import catalogue, claims, plank, store
 RUN = "2026-11-27-final"
 COMMANDS = "files-4+2-shm-2026-11-22"
 # The records of wide codes and of new patterns, and that of docs/growth.svg.
-WIDE = "2026-11-30"
+WIDE = "2026-12-01"
 PATTERNS = "2026-11-27"
 GROWTH = "2026-11-30-growth"
 # The date of the records of lab/planning.py.
