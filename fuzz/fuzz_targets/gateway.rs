@@ -15,7 +15,7 @@ use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 use libfuzzer_sys::fuzz_target;
-use paritas_gateway::{DoorLimits, Gateway, Keys};
+use paritas_gateway::{DoorOptions, Gateway, Keys};
 use paritas_volume::node::{FolderNode, Node};
 use paritas_volume::{GetOptions, Member, ObjectName, PutOptions, Setup, Volume};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -127,7 +127,7 @@ impl House {
             let content = std::io::Cursor::new(content);
             volume.put(&name, content, PutOptions::default()).await.expect("folders take files");
         }
-        let gateway = Gateway::new(Arc::clone(&volume), Keys::open(), None, DoorLimits::default());
+        let gateway = Gateway::new(Arc::clone(&volume), Keys::open(), None, DoorOptions::default());
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("a port");
         let serving = gateway.expect("memory for a put").serve(listener, std::future::pending());
