@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(8);
 /// Headers that say where a request ends, which inputs do not choose.
 const FRAMING: [&str; 5] = ["content-length", "transfer-encoding", "connection", "host", "upgrade"];
 const NODES: usize = 3;
-const BUCKET: &str = "b";
+const BUCKET: &str = "bucket";
 /// The bucket that inputs do not name.
 const KEPT: &str = "kept-by-the-owner";
 const CONTENT: &[u8] = b"what the owner has put";
@@ -133,9 +133,9 @@ impl House {
         let serving = gateway.expect("memory for a put").serve(listener, std::future::pending());
         let gateway = tokio::spawn(async { serving.await.expect("connections are taken") });
         let mut house = Self { yard, volume, address, gateway, upload: String::new(), requests: 0 };
-        let begun = request(b"POST /b/parts?uploads").expect("a request");
+        let begun = request(b"POST /bucket/parts?uploads").expect("a request");
         let begun = String::from_utf8(house.ask(&begun).await).expect("a document");
-        let (_, id) = begun.split_once("<UploadId>").expect("an upload is begun");
+        let Some((_, id)) = begun.split_once("<UploadId>") else { panic!("no upload: {begun}") };
         house.upload = id.split_once('<').expect("the end of an id").0.to_owned();
         house
     }
