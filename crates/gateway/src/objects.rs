@@ -459,6 +459,7 @@ fn options(length: Option<u64>, notes: Notes, fate: BodyFate) -> PutOptions {
     options
 }
 
+/// Returns the options of a put whose name must have what is expected.
 fn expecting(expected: Expected, options: PutOptions) -> PutOptions {
     let mut options = options;
     options.expected = expected;

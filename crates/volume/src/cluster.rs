@@ -19,7 +19,7 @@ use crate::setup::Setup;
 use crate::stages::{allowed_losses, losses_at, parts_of, shard_tolerance};
 use crate::strangers::Strangers;
 use crate::transfer::{Pace, Place};
-use crate::turns::Turns;
+use crate::turns::NameTurns;
 
 /// Largest number of attempts at work on an object, if other processes keep replacing the object
 /// meanwhile.
@@ -37,7 +37,7 @@ pub(crate) struct Cluster {
     /// The manifests on the nodes that do not belong there.
     pub strangers: Strangers,
     /// The names that writers of this process are at.
-    pub turns: Turns,
+    pub turns: NameTurns,
     watcher: Option<Watcher>,
 }
 
@@ -69,7 +69,7 @@ impl Cluster {
         let quorum = Quorum::new(count, losses)?.with_drained(drained)?;
         let paces = (0..count).map(|_| Arc::new(Pace::default())).collect();
         let marks = (0..count).map(|_| Mark::default()).collect();
-        let (strangers, turns) = (Strangers::default(), Turns::default());
+        let (strangers, turns) = (Strangers::default(), NameTurns::default());
         Ok(Self { setup, members, quorum, paces, marks, strangers, turns, watcher: None })
     }
 

@@ -36,7 +36,7 @@ use crate::protocol::{
 };
 use crate::transfer::ShardedObject;
 use crate::transfer::send::{Sent, send};
-use crate::turns::Turn;
+use crate::turns::NameTurn;
 use crate::unfinished::PutRecord;
 
 /// The settings of a put.
@@ -363,7 +363,7 @@ struct PutHands<'a> {
     /// The record of what is stored, until manifests follow. It stays if the put is given up.
     pub record: Option<Arc<PutRecord>>,
     /// The turn at the name, from the moment at which nothing is left but to write the manifests.
-    turn: Option<Turn<'a>>,
+    turn: Option<NameTurn<'a>>,
     options: PutOptions,
     /// When the manifest was made.
     pub created: u64,

@@ -1,7 +1,6 @@
-//! Turns at names: of the writers of one process, one that expects something of a name has the
-//! name for itself, from the survey that numbers its version until its manifests are written.
-//!
-//! So of several such writers in one process at most one finds what it expects. Writers of other
+//! Turns at names. A writer that expects something of a name has the name for itself, among the
+//! writers of its process, from the survey that numbers its version until its manifests are
+//! written. So of several such writers at most one finds what it expects. Writers of other
 //! processes know nothing of these turns.
 
 use std::collections::HashMap;
@@ -14,12 +13,12 @@ use crate::protocol::Expected;
 
 /// The names that are being written.
 #[derive(Debug, Default)]
-pub(crate) struct Turns(Mutex<HashMap<ObjectName, Arc<RwLock<()>>>>);
+pub(crate) struct NameTurns(Mutex<HashMap<ObjectName, Arc<RwLock<()>>>>);
 
 /// The turn of one writer, which ends when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Turn<'a> {
-    turns: &'a Turns,
+pub(crate) struct NameTurn<'a> {
+    turns: &'a NameTurns,
     name: &'a ObjectName,
     lock: Arc<RwLock<()>>,
     held: Option<HeldTurn>,
@@ -31,12 +30,12 @@ enum HeldTurn {
     Alone { _guard: OwnedRwLockWriteGuard<()> },
 }
 
-impl Turns {
+impl NameTurns {
     /// Waits for the turn of a writer at a name: alone if it expects something, otherwise beside
     /// others that expect nothing.
-    pub async fn take<'a>(&'a self, name: &'a ObjectName, expected: Expected) -> Turn<'a> {
+    pub async fn take<'a>(&'a self, name: &'a ObjectName, expected: Expected) -> NameTurn<'a> {
         let lock = Arc::clone(self.names().entry(name.clone()).or_default());
-        let mut turn = Turn { turns: self, name, lock: Arc::clone(&lock), held: None };
+        let mut turn = NameTurn { turns: self, name, lock: Arc::clone(&lock), held: None };
         turn.held = Some(match expected {
             Expected::Anything => HeldTurn::Shared { _guard: lock.read_owned().await },
             _ => HeldTurn::Alone { _guard: lock.write_owned().await },
@@ -49,7 +48,7 @@ impl Turns {
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for NameTurn<'_> {
     fn drop(&mut self) {
         self.held = None;
         let mut names = self.turns.names();
@@ -68,7 +67,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_expects_something_is_alone_and_nothing_is_kept() {
-        let (turns, name) = (Turns::default(), ObjectName::new("a").unwrap());
+        let (turns, name) = (NameTurns::default(), ObjectName::new("a").unwrap());
         let other = ObjectName::new("b").unwrap();
         let first = turns.take(&name, Expected::Anything).await;
         let second = turns.take(&name, Expected::Anything).now_or_never();

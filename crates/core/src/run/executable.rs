@@ -291,9 +291,11 @@ impl Executable {
         }
         let mut uses = self.uses.iter().zip(places);
         // What is given says what the others should have, if anything is given.
-        let given = uses.clone().find(|(used, place)| {
-            used.read && is_needed(used, place) && place.length.is_multiple_of(used.rows)
-        });
+        let is_given = |(used, place): &(&BufferUse, &BufferPlace<'_>)| {
+            let is_whole = !place.is_absent() && place.length.is_multiple_of(used.rows);
+            used.read && is_needed(used, place) && is_whole
+        };
+        let given = uses.clone().find(is_given);
         let row = given.map_or(row, |(used, place)| place.length / used.rows);
         let first = uses.position(|(used, it)| is_needed(used, it) && is_wrong(row, used, it));
         Err((first.unwrap_or(0), row))

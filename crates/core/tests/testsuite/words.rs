@@ -633,6 +633,10 @@ fn wrong_buffers_are_refused() {
     let mut buffers = [Target(&mut lost), Source(&shard), Source(&p), Absent];
     let error = codec.compute(&have, &want, &mut buffers).unwrap_err();
     assert_eq!((error.node(), error.expected(), error.given()), (Some(0), Some(100), Some(101)));
+    let mut lost = vec![0; 100];
+    let mut buffers = [Target(&mut lost), Absent, Source(&p), Absent];
+    let error = codec.compute(&have, &want, &mut buffers).unwrap_err();
+    assert!(error.to_string().contains("buffer 1 is needed but absent"), "{error}");
 }
 
 /// Returns the tiled kernel on the registers of a kernel of the lab, and any other kernel as it is.

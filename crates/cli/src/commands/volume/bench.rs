@@ -203,7 +203,7 @@ impl VolumeSubject<'_> {
 
     /// Reads a range, and compares it with what was stored.
     async fn get_range(&self, name: &ObjectName, range: Range<u64>) -> Result<(), Failure> {
-        let mut sink = Expected { pattern: &self.pattern, at: range.start };
+        let mut sink = PatternCheck { pattern: &self.pattern, at: range.start };
         let whole = 0..self.args.size;
         let wanted = (range != whole).then_some(range.clone());
         let options = GetOptions::default();
@@ -359,12 +359,12 @@ impl Read for PatternSource {
 }
 
 /// Compares what is written to it with a pattern.
-struct Expected<'a> {
+struct PatternCheck<'a> {
     pattern: &'a Pattern,
     at: u64,
 }
 
-impl Write for Expected<'_> {
+impl Write for PatternCheck<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if !self.pattern.is_at(self.at, bytes) {
             return Err(io::Error::other("it differs from what was stored"));

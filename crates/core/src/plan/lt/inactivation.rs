@@ -5,9 +5,11 @@
 //! peeling goes on. In the end every data block is either inactive or a sum of received blocks and
 //! inactive ones. The blocks that peeling did not use are equations between inactive data blocks
 //! only, which dense elimination solves. So data is rebuilt exactly if the received rows have full
-//! rank. (RFC 6330, section 5.4, decodes RaptorQ in this way.) Elimination takes time in the cube
-//! of the number of inactive unknowns. Usual codes have a few percent of them. A code whose blocks
-//! have so many neighbours that there are more than [`MOST_INACTIVE`] is not solved.
+//! rank. (RFC 6330, section 5.4, decodes RaptorQ in this way.)
+//!
+//! Elimination takes time in the cube of the number of inactive unknowns. Usual codes have few of
+//! them. Where blocks have hundreds of neighbours each, nearly all unknowns become inactive. More
+//! than [`MOST_INACTIVE`] are refused.
 //!
 //! Unknowns are set aside only after the number of blocks has reached that of unknowns and every
 //! unknown is in some block, because the rank cannot be full earlier. Each later block is reduced
@@ -58,8 +60,8 @@ pub(super) fn plan(received: &Peeling) -> Result<Plan> {
 /// Returns the error for a code that would take too long to solve.
 pub(super) fn too_dense(graph: &Graph) -> Error {
     Error::parameters(format!(
-        "the blocks of this LT code have so many neighbours that more than {MOST_INACTIVE} of its {} \
-         data blocks would be left to dense elimination; take a code with fewer neighbours",
+        "this LT code takes too long to solve: more than {MOST_INACTIVE} of its {} data blocks \
+         would be left to dense elimination; take a code whose blocks have fewer neighbours",
         graph.data()
     ))
 }
