@@ -2,7 +2,7 @@
 //! and remains are removed. Several processes may do this for one volume at the same time: repairs
 //! only add what is missing, and promotions and scrubs are claimed.
 //!
-//! An object that a repair does not make whole, because a node is gone, rests before the next
+//! An object for which a repair could do nothing, because a node is gone, rests before the next
 //! attempt, each time twice as long. When a node comes back, all rests are over.
 
 use std::collections::{BTreeSet, HashMap};
@@ -42,7 +42,7 @@ impl Default for Upkeep {
     }
 }
 
-/// Owed objects that repairs did not make whole.
+/// Owed objects for which repairs could do nothing.
 #[derive(Debug, Default)]
 struct Rests {
     /// When each may be tried again, and how long it rested.
@@ -75,8 +75,7 @@ impl Rests {
     fn note(&mut self, name: &ObjectName, done: &Result<Repaired>, first: Duration, now: Instant) {
         let before = self.until.remove(name).map(|(_, rest)| rest);
         let rest = match done {
-            Ok(repaired) if !repaired.is_owed => return,
-            Ok(repaired) if repaired.stored + repaired.manifests > 0 => first,
+            Ok(repaired) if !repaired.is_owed || repaired.stored + repaired.manifests > 0 => return,
             _ => before.map_or(first, |rest| (rest * 2).min(LONGEST_REST.max(first))),
         };
         self.until.insert(name.clone(), (now + rest, rest));

@@ -205,8 +205,8 @@ impl Access {
         if self.masked { self.mode | WRITER } else { WRITER }
     }
 
-    /// Whether whoever can open the file before it has its owner and its mode may be somebody who
-    /// may not read it then.
+    /// Whether the file may be open to somebody, before it has its owner and its mode, who may not
+    /// read it afterwards.
     pub fn is_for_few(&self) -> bool {
         self.masked && (self.owner.is_some() || !self.inherits)
     }
