@@ -190,6 +190,7 @@ fn what_cannot_be_is_refused() {
         ("lt:k=64,n=128,m=3", "no parameter m"),
         ("lt:k=65537,n=70000", "k must be from 1 to 65536; got 65537"),
         ("lt:k=64,n=64,c=100", "even all blocks together do not determine the data"),
+        ("lt:k=9000,n=9900,variant=coverage,coverage=200", "takes too long to solve"),
     ] {
         refused(&args!["encode", &file, "--out", out, "--code", code], part);
     }

@@ -199,13 +199,18 @@ impl Geometry {
     /// Refuses a graph that can never be decoded.
     ///
     /// # Errors
-    /// If all blocks of an LT code together do not determine the data
-    /// ([`crate::error::ErrorKind::Parameters`]).
+    /// If all blocks of an LT code together do not determine the data, or it takes too long to find
+    /// out ([`crate::error::ErrorKind::Parameters`]).
     pub(crate) fn expect_decodable(&self) -> Result<()> {
         let code = self.code();
         let all = code.cells_of(code.nodes());
         if code.graph().is_none() || self.codec.solvable(&all, &self.data_cells()) {
             return Ok(());
+        }
+        if let Err(error) = code.schedule(&all, &self.data_cells())
+            && error.kind() == paritas::ErrorKind::Parameters
+        {
+            return Err(Error::parameters(format!("{}: {error}", code.spec())));
         }
         Err(Error::parameters(format!(
             "{}: even all blocks together do not determine the data; choose another seed, more blocks, or a \
