@@ -40,7 +40,7 @@ from ._paritas import (
     verify,
     verify_files,
 )
-from .errors import LossError, NotFoundError, ParameterError, ParitasError, StorageError
+from .errors import ExistsError, LossError, NotFoundError, ParameterError, ParitasError, StorageError
 from .results import (
     FileFinding,
     ObjectInfo,
@@ -68,6 +68,7 @@ except PackageNotFoundError:  # run from the source tree
 __all__ = [
     "Code",
     "Codec",
+    "ExistsError",
     "FileFinding",
     "LossError",
     "LtBlocks",

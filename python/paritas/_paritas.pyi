@@ -236,9 +236,15 @@ class Volume:
         *,
         notes: dict[str, str] | None = None,
         modified: float | None = None,
+        create: bool = False,
     ) -> ObjectInfo: ...
     def put_file(
-        self, name: str, path: _Path, *, notes: dict[str, str] | None = None
+        self,
+        name: str,
+        path: _Path,
+        *,
+        notes: dict[str, str] | None = None,
+        create: bool = False,
     ) -> ObjectInfo: ...
     def get(
         self, name: str, start: int = 0, end: int | None = None, *, digest: str | None = None

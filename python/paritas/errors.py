@@ -46,4 +46,10 @@ class NotFoundError(ParitasError, FileNotFoundError):
 
 
 class StorageError(ParitasError, OSError):
-    """A file or node could not be read or written, or must not be replaced."""
+    """A file or node could not be read or written."""
+
+
+class ExistsError(StorageError, FileExistsError):
+    """A file or object exists already, and must not be replaced."""
+
+    kind = "Exists"

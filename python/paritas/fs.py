@@ -305,15 +305,17 @@ class VolumeFileSystem(AbstractFileSystem):
 
     def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **_: Any) -> None:
         path = self._strip_protocol(path)
-        self._expect_free(path, mode)
+        create = mode == "create"
+        self._expect_free_if(create, path)
         if self._intrans:
-            self._write_later(path, io.BytesIO(value))
+            self._write_later(path, io.BytesIO(value), create=create)
         else:
-            self.volume.put(path, value)
+            self.volume.put(path, value, create=create)
 
-    def _expect_free(self, path: str, mode: str) -> None:
-        """Raises FileExistsError if the mode is `create` and an object or folder has this name."""
-        if mode == "create" and self.exists(path):
+    def _expect_free_if(self, create: bool, path: str) -> None:
+        """With `create`, raises FileExistsError if an object or folder has this name. `Volume.put`
+        looks again for an object, once it has read its source."""
+        if create and self.exists(path):
             raise _os_error(errno.EEXIST, path)
 
     def put(
@@ -334,12 +336,13 @@ class VolumeFileSystem(AbstractFileSystem):
         rpath = self._strip_protocol(rpath)
         if os.path.isdir(lpath):
             return
-        self._expect_free(rpath, mode)
+        create = mode == "create"
+        self._expect_free_if(create, rpath)
         if not self._intrans:
-            self.volume.put_file(rpath, lpath)
+            self.volume.put_file(rpath, lpath, create=create)
             return
         with open(lpath, "rb") as source:
-            self._write_later(rpath, source)
+            self._write_later(rpath, source, create=create)
 
     def get(
         self, rpath: Any, lpath: Any, recursive: bool = False, *rest: Any, **options: Any
@@ -418,16 +421,16 @@ class VolumeFileSystem(AbstractFileSystem):
                 return
             kept = {"notes": content.known.notes, "modified": content.known.modified}
             if self._intrans:
-                self._write_later(target, content, kept)
+                self._write_later(target, content, **kept)
             else:
                 self.volume.put(target, content, **kept)
         if is_moved:
             self.rm_file(source)
 
-    def _write_later(self, path: str, source: Any, kept: dict[str, Any] | None = None) -> None:
-        """Lets the current transaction store an object, and what is kept with it."""
+    def _write_later(self, path: str, source: Any, **options: Any) -> None:
+        """Lets the current transaction store an object. `options` are those of `Volume.put`."""
         with self.open(path, "wb") as target:
-            target.kept = kept or {}
+            target.options = options
             shutil.copyfileobj(source, target)
 
     def rm_file(self, path: str) -> None:
@@ -526,8 +529,9 @@ class VolumeFileSystem(AbstractFileSystem):
         if mode in ("wb", "xb"):
             if not path:
                 raise _is_folder(path)
-            self._expect_free(path, "create" if mode == "xb" else "overwrite")
-            return _ObjectWriter(self, path, options.get("autocommit", True))
+            create = mode == "xb"
+            self._expect_free_if(create, path)
+            return _ObjectWriter(self, path, options.get("autocommit", True), create=create)
         message = f"objects are opened with mode rb, wb or xb; got {mode}"
         raise ParameterError(message)
 
@@ -564,12 +568,14 @@ class _ObjectWriter(_Whole, io.BufferedIOBase):
     """An object that is stored when it is closed, or by `commit` without `autocommit`. After an
     exception in a `with` block it is not stored."""
 
-    def __init__(self, fs: VolumeFileSystem, name: str, autocommit: bool) -> None:
+    def __init__(
+        self, fs: VolumeFileSystem, name: str, autocommit: bool, **options: Any
+    ) -> None:
         super().__init__()
         self.fs, self.path, self.autocommit = fs, name, autocommit
         self.mode = "wb"
-        #: What is kept with the object: the arguments of `Volume.put`.
-        self.kept: dict[str, Any] = {}
+        #: The options of `Volume.put`.
+        self.options = options
         self._content = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)
         self._is_given_up = False
 
@@ -633,7 +639,7 @@ class _ObjectWriter(_Whole, io.BufferedIOBase):
         if not self._content.closed:
             with self._content as content:
                 content.seek(0)
-                self.fs.volume.put(self.path, content, **self.kept)
+                self.fs.volume.put(self.path, content, **self.options)
 
 
 class _CompressedWriter(_Whole, io.BufferedIOBase):

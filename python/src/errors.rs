@@ -19,6 +19,7 @@ import_exception!(paritas.errors, ParameterError);
 import_exception!(paritas.errors, LossError);
 import_exception!(paritas.errors, NotFoundError);
 import_exception!(paritas.errors, StorageError);
+import_exception!(paritas.errors, ExistsError);
 
 /// The result of a function that may fail with an error of Paritas.
 pub type Result<T> = std::result::Result<T, Failure>;
@@ -138,7 +139,8 @@ impl From<paritas_shards::Error> for Failure {
             Io if error.io_kind() == Some(io::ErrorKind::NotFound) => {
                 raise::<NotFoundError>(kind, text).with_number(number_of(&error))
             }
-            Io | Exists | Busy | Refused | TooFewNodes | TooManyChanges => {
+            Exists => raise::<ExistsError>(kind, text).with_number(number_of(&error)),
+            Io | Busy | Refused | TooFewNodes | TooManyChanges => {
                 raise::<StorageError>(kind, text).with_number(number_of(&error))
             }
             Cancelled => PyKeyboardInterrupt::new_err(text).into(),

@@ -109,7 +109,7 @@ pub fn open(path: &Path) -> Result<FileSource> {
 /// Returns the paths of the shards.
 ///
 /// `name` is the object's name, by default that of the file. If there are shards of another object
-/// of this name, raises StorageError, unless `force` is set. Without `sync`, the shards need not be
+/// of this name, raises ExistsError, unless `force` is set. Without `sync`, the shards need not be
 /// on disk when this returns. `threads` is the largest number of threads, by default the number of
 /// processors.
 #[pyfunction]
@@ -144,7 +144,7 @@ pub fn encode_file(
 ///
 /// Raises NotFoundError if there are no shards, StorageError if there are none and something in
 /// `paths` cannot be read, ParameterError if several objects match, LossError if too much is lost,
-/// and StorageError if `target` exists and `force` is not set.
+/// and ExistsError if `target` exists and `force` is not set.
 #[pyfunction]
 #[pyo3(signature = (paths, target, *, name = None, force = false, sync = true, threads = None))]
 pub fn decode_file(

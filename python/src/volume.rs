@@ -11,8 +11,8 @@ use paritas::CodecOptions;
 use paritas_shards::{FileSource, FileTarget};
 use paritas_volume::config::{Config, NodeEntry};
 use paritas_volume::{
-    Error, ErrorKind, FoundObject, GetOptions, NodeStatus, ObjectName, PutOptions, Rate, Reencoded,
-    Runner,
+    Error, ErrorKind, Expected, FoundObject, GetOptions, NodeStatus, ObjectName, PutOptions, Rate,
+    Reencoded, Runner,
 };
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
@@ -233,8 +233,8 @@ impl Volume {
     /// With fewer nodes than shards, a node has several shards: `status().tolerance` says how many
     /// nodes may be lost.
     ///
-    /// Raises StorageError if the file exists, if two nodes are at the same place, or if a node
-    /// does not answer or already has files.
+    /// Raises ExistsError if the file exists, if a node already has files, or if two nodes are at the
+    /// same place, and StorageError if a node does not answer.
     #[staticmethod]
     #[pyo3(signature = (path, nodes, code = CodeOrSpec::default(), *, name = None))]
     fn create(
@@ -275,12 +275,14 @@ impl Volume {
     /// `read`, and begins no call after an interrupt.
     ///
     /// `notes` are names and texts that are kept with it, such as `{"content-type": "text/html"}`.
-    /// `modified` is the time at which its source last changed, in seconds since 1970.
+    /// `modified` is the time at which its source last changed, in seconds since 1970. With `create`,
+    /// an object of this name is not replaced; of puts through one volume at the same moment, one
+    /// creates it.
     ///
-    /// Returns the known facts about the object. Raises StorageError if too few nodes accept it, or
-    /// if the source raises an exception, which is then the cause. After an error, nothing new is
-    /// visible.
-    #[pyo3(signature = (name, source, *, notes = None, modified = None))]
+    /// Returns the known facts about the object. Raises ExistsError if `create` is set and there is an
+    /// object of this name, and StorageError if too few nodes accept it, or if the source raises an
+    /// exception, which is then the cause. After an error, nothing new is visible.
+    #[pyo3(signature = (name, source, *, notes = None, modified = None, create = false))]
     fn put(
         &self,
         py: Python<'_>,
@@ -288,8 +290,9 @@ impl Volume {
         source: &Bound<'_, PyAny>,
         notes: Option<BTreeMap<String, String>>,
         modified: Option<f64>,
+        create: bool,
     ) -> Result<ResultObject<ObjectInfo>> {
-        let mut options = PutOptions::default().noting(&notes.unwrap_or_default())?;
+        let mut options = put_options(notes, create)?;
         let modified = modified.map(timestamp).transpose();
         options.attributes.modified = modified.map_err(|error| error.about("modified"))?;
         let memory = Source::of(source);
@@ -312,17 +315,18 @@ impl Volume {
         self.put_from(py, name, lent.reader(), options)
     }
 
-    /// Stores a file, with its mode and time, and with `notes` as in `put`.
-    #[pyo3(signature = (name, path, *, notes = None))]
+    /// Stores a file, with its mode and time, and with `notes` and `create` as in `put`.
+    #[pyo3(signature = (name, path, *, notes = None, create = false))]
     fn put_file(
         &self,
         py: Python<'_>,
         name: Name,
         path: PathBuf,
         notes: Option<BTreeMap<String, String>>,
+        create: bool,
     ) -> Result<ResultObject<ObjectInfo>> {
         let FileSource { stream, length, attributes } = py.detach(|| open(&path))?;
-        let mut options = PutOptions::default().noting(&notes.unwrap_or_default())?;
+        let mut options = put_options(notes, create)?;
         (options.attributes, options.length) = (attributes, length);
         self.put_from(py, name, stream, options)
     }
@@ -363,8 +367,8 @@ impl Volume {
         Ok(bytes.finish())
     }
 
-    /// Writes an object to a file, which appears when it is complete. Raises StorageError if the
-    /// file exists, unless `force` is set.
+    /// Writes an object to a file, which appears when it is complete. Raises ExistsError if the file
+    /// exists, unless `force` is set.
     #[pyo3(signature = (name, path, *, force = false))]
     fn get_file(&self, py: Python<'_>, name: Name, path: PathBuf, force: bool) -> Result<()> {
         let object = self.run(py, self.volume()?.find(&name.0, GetOptions::default()))?;
@@ -558,6 +562,15 @@ impl Volume {
             notes,
         }))
     }
+}
+
+/// Returns the options of a put, as far as all puts have them.
+fn put_options(notes: Option<BTreeMap<String, String>>, create: bool) -> Result<PutOptions> {
+    let mut options = PutOptions::default().noting(&notes.unwrap_or_default())?;
+    if create {
+        options.expected = Expected::Nothing;
+    }
+    Ok(options)
 }
 
 /// Returns the error for a volume that cannot be used here.

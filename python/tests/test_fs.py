@@ -429,6 +429,16 @@ def test_objects_are_created_once(tree, tmp_path):
         create(f"new/{number}")
     assert tree.cat("a") == b"0123456789"
     assert tree.cat(["new/1", "new/2"]) == {"new/1": b"x", "new/2": b"local"}
+    # What appears meanwhile is not replaced either.
+    late = tree.open("late", "xb")
+    late.write(b"late")
+    tree.pipe_file("late", b"first")
+    with pytest.raises(paritas.ExistsError, match="the object late exists"):
+        late.close()
+    with pytest.raises(FileExistsError), tree.transaction:
+        tree.pipe_file("twice", b"one", mode="create")
+        tree.pipe_file("twice", b"two", mode="create")
+    assert tree.cat(["late", "twice"]) == {"late": b"first", "twice": b"one"}
     tree.touch("new/empty")
     assert tree.cat("new/empty") == b""
     with pytest.raises(NotImplementedError):

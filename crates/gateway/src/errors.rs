@@ -23,7 +23,7 @@ pub fn told(error: &Error) -> S3Error {
     let (code, message) = match error.kind() {
         ErrorKind::NotFound => (S3ErrorCode::NoSuchKey, error.to_string()),
         ErrorKind::Parameters => (S3ErrorCode::InvalidArgument, error.to_string()),
-        ErrorKind::Busy => (S3ErrorCode::OperationAborted, error.to_string()),
+        ErrorKind::Busy | ErrorKind::Exists => (S3ErrorCode::OperationAborted, error.to_string()),
         ErrorKind::TooFewNodes if error.io_kind() == Some(std::io::ErrorKind::StorageFull) => {
             (S3ErrorCode::Custom(FULL.into()), "too few nodes have space left".to_owned())
         }

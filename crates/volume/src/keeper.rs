@@ -2,8 +2,8 @@
 //! and remains are removed. Several processes may do this for one volume at the same time: repairs
 //! only add what is missing, and promotions and scrubs are claimed.
 //!
-//! An object for which a repair could do nothing, because a node is gone, rests before the next
-//! attempt, each time twice as long. When a node comes back, all rests are over.
+//! An object for which a repair or promotion could do nothing, because a node is gone, rests before
+//! the next attempt, each time twice as long. When a node comes back, all rests are over.
 
 use std::collections::{BTreeSet, HashMap};
 use std::future::Future;
@@ -18,7 +18,7 @@ use crate::names::ObjectName;
 use crate::promote::Repaired;
 use crate::volume::Volume;
 
-/// The longest rest of an object between two attempts to repair it.
+/// The longest rest of an object between two attempts to repair or promote it.
 const LONGEST_REST: Duration = Duration::from_secs(3600);
 
 /// How often a volume is looked after.
@@ -42,7 +42,7 @@ impl Default for Upkeep {
     }
 }
 
-/// Owed objects for which repairs could do nothing.
+/// Objects for which one kind of work could do nothing.
 #[derive(Debug, Default)]
 struct Rests {
     /// When each may be tried again, and how long it rested.
@@ -52,12 +52,12 @@ struct Rests {
 }
 
 impl Rests {
-    /// Begins a round, in which these nodes cannot be used and these objects are owed. Returns the
-    /// objects that are tried.
+    /// Begins a round, in which these nodes cannot be used and these objects need the work. Returns
+    /// the objects that are tried.
     fn begin(
         &mut self,
         away: BTreeSet<String>,
-        owed: Vec<ObjectName>,
+        needy: Vec<ObjectName>,
         now: Instant,
     ) -> Vec<ObjectName> {
         if !self.away.is_subset(&away) {
@@ -65,10 +65,10 @@ impl Rests {
         }
         self.away = away;
         let mut rests = std::mem::take(&mut self.until);
-        self.until = owed.iter().filter_map(|name| rests.remove_entry(name)).collect();
+        self.until = needy.iter().filter_map(|name| rests.remove_entry(name)).collect();
         let is_due =
             |name: &ObjectName| self.until.get(name).is_none_or(|(until, _)| *until <= now);
-        owed.into_iter().filter(is_due).collect()
+        needy.into_iter().filter(is_due).collect()
     }
 
     /// Notes what became of an attempt. The first rest of an object has the length `first`.
@@ -82,10 +82,18 @@ impl Rests {
     }
 }
 
+/// Work that objects wait for.
+#[derive(Debug, Clone, Copy)]
+enum Work {
+    Repairing,
+    Promoting,
+}
+
 /// Looks after a volume.
 struct Keeper<'v> {
     volume: &'v Volume,
-    rests: Mutex<Rests>,
+    repairs: Mutex<Rests>,
+    promotions: Mutex<Rests>,
     /// Called with the work that failed, and the error.
     told: &'v (dyn Fn(&str, &Error) + Send + Sync),
 }
@@ -94,7 +102,8 @@ struct Keeper<'v> {
 /// other nodes ([`Volume::until_other_nodes`]). `told` is called with the work that failed,
 /// such as `repairing a/b`, and with the error. The work is tried again in the next round.
 pub async fn keep(volume: &Volume, upkeep: Upkeep, told: &(dyn Fn(&str, &Error) + Send + Sync)) {
-    let keeper = Keeper { volume, rests: Mutex::default(), told };
+    let (repairs, promotions) = (Mutex::default(), Mutex::default());
+    let keeper = Keeper { volume, repairs, promotions, told };
     futures::join!(
         every(upkeep.look, async || keeper.look(upkeep.look).await),
         every(upkeep.collect, async || keeper.note("collecting", volume.collect().await)),
@@ -120,24 +129,30 @@ impl Keeper<'_> {
             Ok(status) => status,
             Err(error) => return self.note::<()>("looking", Err(error)),
         };
-        let owed = if status.owed.objects > 0 { self.volume.owed("").await } else { Vec::new() };
-        let away = self.volume.troubles().into_iter().map(|(node, _)| node.name.clone()).collect();
-        let owed = self.rests().begin(away, owed, Instant::now());
-        for name in &owed {
-            let repaired = self.volume.repair_one_of_all(name, false).await;
-            self.rests().note(name, &repaired, pause, Instant::now());
-            self.note(&format!("repairing {name}"), repaired);
-        }
-        if status.backlog.objects == 0 {
-            return;
-        }
-        for name in &self.volume.backlog("").await {
-            self.note(&format!("promoting {name}"), self.volume.promote(name).await);
-        }
+        let (none, volume) = (Vec::new, self.volume);
+        let owed = if status.owed.objects > 0 { volume.owed("").await } else { none() };
+        self.work(Work::Repairing, owed, pause).await;
+        let waiting = if status.backlog.objects > 0 { volume.backlog("").await } else { none() };
+        self.work(Work::Promoting, waiting, pause).await;
     }
 
-    fn rests(&self) -> std::sync::MutexGuard<'_, Rests> {
-        self.rests.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Does one kind of work for the objects that need it, but for those that rest.
+    async fn work(&self, work: Work, needy: Vec<ObjectName>, pause: Duration) {
+        let (rests, doing) = match work {
+            Work::Repairing => (&self.repairs, "repairing"),
+            Work::Promoting => (&self.promotions, "promoting"),
+        };
+        let rests = || rests.lock().unwrap_or_else(PoisonError::into_inner);
+        let away = self.volume.troubles().into_iter().map(|(node, _)| node.name.clone()).collect();
+        let due = rests().begin(away, needy, Instant::now());
+        for name in &due {
+            let done = match work {
+                Work::Repairing => self.volume.repair_one_of_all(name, false).await,
+                Work::Promoting => self.volume.promote(name).await,
+            };
+            rests().note(name, &done, pause, Instant::now());
+            self.note(&format!("{doing} {name}"), done);
+        }
     }
 
     /// Reads all blocks and repairs damage, unless that was done lately or another process does it.

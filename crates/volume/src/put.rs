@@ -481,6 +481,9 @@ impl<'a> PutHands<'a> {
                 );
                 (ErrorKind::TooFewNodes, message)
             }
+            PutOutcome::Superseded if self.options.expected == Expected::Nothing => {
+                (ErrorKind::Exists, format!("the object {name} exists, and must not be replaced"))
+            }
             PutOutcome::Superseded => {
                 let what = "was written, replaced or removed meanwhile; what is there now stays";
                 (ErrorKind::Busy, format!("{name} {what}"))

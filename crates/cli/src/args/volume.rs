@@ -213,6 +213,12 @@ pub struct Put {
     /// file still has are not sent again.
     #[arg(long, conflicts_with = "recursive")]
     pub resume: bool,
+    /// Fail if an object of this name exists, instead of replacing it.
+    ///
+    /// This is checked before the file is read, and again when the object is about to appear. Of
+    /// commands that store the same name at the same moment, several may succeed.
+    #[arg(long, conflicts_with = "recursive", hide_short_help = true)]
+    pub if_absent: bool,
     /// Note NAME=TEXT about the object, as `volume stat` shows it.
     ///
     /// May be given several times. `paritas serve` sends its clients the note `content-type`, those

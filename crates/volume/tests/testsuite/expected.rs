@@ -35,7 +35,7 @@ async fn what_a_put_expects_must_be_there_when_it_is_numbered() {
         };
         let (late, other) = join(volume.put(&object, late, options), other).await;
         let error = late.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
+        assert_eq!(error.kind(), ErrorKind::Exists, "{error}");
         assert!(get(&volume, "object").await.unwrap() == b"other");
         assert_eq!(disks.files("objects").len(), 0, "what was sent is discarded");
         let found = other.listed.version;

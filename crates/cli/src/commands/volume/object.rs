@@ -12,7 +12,8 @@ use paritas_report::parts::DigestText;
 use paritas_report::volumes::{VolumeCatLine, VolumeGetLine, VolumePutLine};
 use paritas_shards::{Attributes, FileSource, FileTarget, Preserve};
 use paritas_volume::{
-    ErrorKind, FoundObject, ObjectName, PutOptions, PutReport, SteadyFile, Volume,
+    Error, ErrorKind, Expected, FoundObject, GetOptions, ObjectName, PutOptions, PutReport,
+    SteadyFile, Volume,
 };
 
 use super::report;
@@ -28,6 +29,9 @@ use crate::output::{self, Output, Progress, counted, shown};
 /// Stores a file or a pipe.
 pub async fn put(volume: &Volume, args: &Put, output: &Output) -> Outcome {
     let name = ObjectName::new(args.name.as_str())?;
+    if args.if_absent {
+        expect_absent(volume, &name).await?;
+    }
     if args.resume {
         return put_in_pieces(volume, args, &name, output).await;
     }
@@ -35,6 +39,18 @@ pub async fn put(volume: &Volume, args: &Put, output: &Output) -> Outcome {
     let progress = Arc::new(output.progress(source.length));
     let options = put_options(args, &progress)?;
     put_source(volume, args, source, &name, options, &progress, output).await
+}
+
+/// Refuses a name that has an object, before anything is read.
+async fn expect_absent(volume: &Volume, name: &ObjectName) -> Result<(), Failure> {
+    match volume.find(name, GetOptions::default()).await {
+        Ok(_) => {
+            let exists = format!("the object {name} exists, and must not be replaced");
+            Err(Error::new(ErrorKind::Exists, exists).into())
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Stores a file in pieces. Pieces that an interrupted command has stored are used again.
@@ -72,6 +88,9 @@ pub fn put_options(args: &Put, progress: &Arc<Progress>) -> Result<PutOptions, F
     }
     let mut options = PutOptions::default().noting(&notes)?;
     options.progress = Some(Arc::new(move |bytes| told.advance(bytes)));
+    if args.if_absent {
+        options.expected = Expected::Nothing;
+    }
     Ok(options)
 }
 
