@@ -106,7 +106,7 @@ class VolumeFileSystem(AbstractFileSystem):
     def __init__(self, volume: str | os.PathLike[str] | None = None, **options: Any) -> None:
         super().__init__(**options)
         path = volume or self._named_by_environment
-        if path is None:
+        if not path:
             message = "no volume: give the storage option `volume` or set PARITAS_VOLUME"
             raise ParameterError(message)
         self._volume_file = os.path.abspath(path)
@@ -602,6 +602,8 @@ class _ObjectWriter(_Whole, io.BufferedIOBase):
 
     def truncate(self, size: int | None = None, /) -> int:
         content = self._open_content()
+        if size is not None:
+            content.rollover()  # In memory, a file does not grow by this.
         content.truncate(size)
         return content.tell() if size is None else size
 

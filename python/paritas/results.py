@@ -231,11 +231,11 @@ class ObjectInfo:
         name: its name.
         length: its length in bytes.
         digest: the BLAKE3 of its bytes in hexadecimal digits.
-        code: the spec of its code, or `None` if it is kept in its manifests because it is
-            small.
+        code: the spec of its code, or `None` if it has no shards of its own: a small object is kept in
+            its manifests, and an object in pieces, as S3 clients and `volume put --resume` store
+            large ones, in other objects.
         nodes: after `stat`: the node on which each shard is expected, those of the first stage
-            first, or `None` where it is unknown; no nodes if the object is kept in its
-            manifests. After a put: the nodes that hold something of the object, each once.
+            first, or `None` where it is unknown; no nodes if it has no shards of its own. After a put: the nodes that hold something of the object, each once.
         is_owed: whether a put left something for repair.
         created: when it was stored, in seconds since 1970.
         modified: when the file from which it was made last changed, in seconds since 1970, if

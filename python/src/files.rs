@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use paritas_shards::{EncodeJob, FileSource, FileTarget, RepairJob, Timestamp, scan};
+use paritas_shards::{EncodeJob, FileSource, FileTarget, Inventory, RepairJob, Timestamp, scan};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
@@ -188,7 +188,8 @@ pub struct ShardReport {
 
 /// Reads every block of the objects whose shards are in `paths`. Returns a report for each object.
 /// With `deep`, it also recomputes the parity from the data. Raises NotFoundError if there are no
-/// shards or a path does not exist, and StorageError if a path cannot be read.
+/// shards, if some are of a version or code that is not known, or if a path does not exist, and
+/// StorageError if a path cannot be read.
 #[pyfunction]
 #[pyo3(signature = (paths, *, deep = false, threads = None))]
 pub fn verify_files(
@@ -201,9 +202,7 @@ pub fn verify_files(
     let verify = if deep { paritas_shards::verify_deep } else { paritas_shards::verify };
     let reports = run(py, |progress| -> Result<Vec<_>> {
         let found = scan(&paths).expect_some(&paths)?;
-        if let Some(error) = found.unread_paths() {
-            return Err(error.into());
-        }
+        expect_read(&found)?;
         let verified = found.objects.into_iter().map(|object| {
             let report = verify(&object, threads, progress)?;
             Ok((object, report))
@@ -243,11 +242,17 @@ pub struct RepairReport {
     warnings: Vec<String>,
 }
 
+/// Checks that all given paths could be read, and that no shard is of a version or code that is not
+/// known: objects would be passed over.
+fn expect_read(found: &Inventory) -> paritas_shards::Result<()> {
+    found.unread_paths().or_else(|| found.unknown_shards()).map_or(Ok(()), Err)
+}
+
 /// Makes every shard of the objects in `paths` whole again. New shards go to the directory `to`,
 /// which must exist, by default to the directories in `paths` and those of the other shards; one of
 /// these that does not exist is made if shards belong there. Returns a report for each object. If
-/// some objects cannot be repaired, all others are repaired, and then the first such error is
-/// raised.
+/// some objects cannot be repaired, because too much is lost or shards cannot be opened, or if shards
+/// or paths cannot be read, all others are repaired, and then the first such error is raised.
 #[pyfunction]
 #[pyo3(signature = (paths, *, to = None, sync = true, threads = None))]
 pub fn repair_files(
@@ -260,10 +265,15 @@ pub fn repair_files(
     let (paths, threads) = (paths.some()?, number_of_threads(threads)?);
     run(py, |progress| {
         let job = RepairJob::default().to(to).sync(sync).threads(threads);
-        let mut inventory = scan(&paths).expect_some(&paths)?;
+        // Directories that do not exist are not searched, but shards may be written there.
+        let there = paths.iter().filter(|path| path.symlink_metadata().is_ok()).cloned();
+        let there = Some(there.collect::<Vec<_>>()).filter(|there| !there.is_empty());
+        let mut inventory = scan(there.as_ref().unwrap_or(&paths)).expect_some(&paths)?;
+        let all_read = expect_read(&inventory);
         inventory.offer(&paths);
         let repair = |object: paritas_shards::Object| -> Result<_> {
             let report = paritas_shards::repair(&object, &job, progress)?;
+            report.expect_all_read(&object)?;
             Ok(ResultObject(RepairReport {
                 name: object.name().to_owned(),
                 id: object.id().to_string(),
@@ -272,6 +282,8 @@ pub fn repair_files(
                 warnings: report.warnings,
             }))
         };
-        each(inventory.objects, repair)
+        let reports = each(inventory.objects, repair)?;
+        all_read?;
+        Ok(reports)
     })
 }

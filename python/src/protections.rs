@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use paritas_protect::{
-    Error, FileState, ProtectJob, Protection, RepairJob, Skipped, UpdateJob, Updated, VerifyOptions,
+    Error, FileState, ProtectJob, Protection, RepairJob, Skipped, State, UpdateJob, Updated,
+    VerifyOptions,
 };
 use pyo3::prelude::*;
 
@@ -288,7 +289,8 @@ pub struct RestoreReport {
 /// what would be written.
 ///
 /// If something cannot be restored, everything else is restored first. Then LossError is raised if
-/// too many blocks are lost, or StorageError if the system refused something.
+/// too many blocks are lost, or StorageError if the system refused something or files or parity
+/// cannot be read.
 #[pyfunction]
 #[pyo3(signature = (paths, *, to = None, restore_changed = false, move_back = false, dry_run = false, sync = true, threads = None))]
 #[expect(clippy::too_many_arguments, reason = "Python's callers name them")]
@@ -349,12 +351,14 @@ fn expect_whole(report: &paritas_protect::RepairReport) -> paritas_protect::Resu
         let first = first.display();
         return Err(Error::too_few(format!("too few blocks are left for {first}{others}")));
     }
-    match report.failed.first() {
-        Some(Skipped { path, reason, .. }) => {
-            let others = among(report.failed.len());
-            let path = path.display();
-            Err(Error::failed(format!("{path} cannot be restored: {reason}{others}")))
-        }
-        None => Ok(()),
+    if let Some(Skipped { path, reason, .. }) = report.failed.first() {
+        let others = among(report.failed.len());
+        let path = path.display();
+        return Err(Error::failed(format!("{path} cannot be restored: {reason}{others}")));
+    }
+    match report.found.status {
+        State::Lost => Err(Error::too_few("the protection is beyond repair")),
+        State::Unknown => Err(Error::failed("some files or parity cannot be read")),
+        _ => Ok(()),
     }
 }

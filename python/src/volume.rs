@@ -41,6 +41,21 @@ struct Opened {
     volume: Arc<paritas_volume::Volume>,
 }
 
+impl Opened {
+    fn run<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl Future<Output = paritas_volume::Result<T>> + Send,
+    ) -> Result<T> {
+        self.threads.run(py, work)
+    }
+
+    /// Returns the spec of the code of new objects.
+    fn code(&self) -> String {
+        self.volume.code().spec().to_string()
+    }
+}
+
 /// Threads, of which only the process that started them has them.
 struct RunnerThreads {
     runner: Option<Runner>,
@@ -261,13 +276,13 @@ impl Volume {
     /// The spec of the code of new objects.
     #[getter]
     fn code(&self) -> Result<String> {
-        Ok(self.volume()?.code().spec().to_string())
+        Ok(self.opened()?.code())
     }
 
     /// The names of the nodes.
     #[getter]
     fn nodes(&self) -> Result<Vec<String>> {
-        Ok(self.volume()?.members().iter().map(|member| member.name.clone()).collect())
+        Ok(self.opened()?.volume.members().iter().map(|member| member.name.clone()).collect())
     }
 
     /// Stores an object: from memory, or from an object that has `read(n)`, such as an open file. A
@@ -353,8 +368,8 @@ impl Volume {
             return Err(wrong_argument(message));
         }
         let digest = digest.map(str::to_ascii_lowercase);
-        let volume = self.volume()?;
-        let object = self.run(py, volume.find(&name.0, GetOptions::default()))?;
+        let opened = self.opened()?;
+        let object = opened.run(py, opened.volume.find(&name.0, GetOptions::default()))?;
         expect_digest(&name.0, &object, digest.as_deref())?;
         let range = start..end.unwrap_or(object.length());
         // What is beyond the end is refused by the volume.
@@ -363,7 +378,7 @@ impl Volume {
         let mut bytes = NewBytes::zeroed(py, length.unwrap_or(usize::MAX))?;
         let mut memory = bytes.memory();
         let range = (start > 0 || end.is_some()).then_some(range);
-        self.run(py, volume.read(object, range, &mut memory, &|_| {}))?;
+        opened.run(py, opened.volume.read(object, range, &mut memory, &|_| {}))?;
         Ok(bytes.finish())
     }
 
@@ -371,29 +386,33 @@ impl Volume {
     /// exists, unless `force` is set.
     #[pyo3(signature = (name, path, *, force = false))]
     fn get_file(&self, py: Python<'_>, name: Name, path: PathBuf, force: bool) -> Result<()> {
-        let object = self.run(py, self.volume()?.find(&name.0, GetOptions::default()))?;
+        let opened = self.opened()?;
+        let object = opened.run(py, opened.volume.find(&name.0, GetOptions::default()))?;
         let target = FileTarget::new(path).force(force);
-        self.run(py, self.volume()?.read_to_file(object, target, &|_| {}))?;
+        opened.run(py, opened.volume.read_to_file(object, target, &|_| {}))?;
         Ok(())
     }
 
     /// Returns the known facts about an object.
     fn stat(&self, py: Python<'_>, name: Name) -> Result<ResultObject<ObjectInfo>> {
-        let object = self.run(py, self.volume()?.find(&name.0, GetOptions::default()))?;
+        let opened = self.opened()?;
+        let object = opened.run(py, opened.volume.find(&name.0, GetOptions::default()))?;
         Ok(ResultObject(ObjectInfo::of(&name.0, &object)))
     }
 
     /// Returns the names and lengths of all objects whose names begin with `prefix`, by name.
     #[pyo3(signature = (prefix = ""))]
     fn list(&self, py: Python<'_>, prefix: &str) -> Result<Vec<(String, u64)>> {
-        let listing = self.run(py, self.volume()?.list(prefix))?;
+        let opened = self.opened()?;
+        let listing = opened.run(py, opened.volume.list(prefix))?;
         let objects = listing.objects.into_iter();
         Ok(objects.map(|(name, listed)| (name.as_str().to_owned(), listed.length)).collect())
     }
 
     /// Removes an object.
     fn remove(&self, py: Python<'_>, name: Name) -> Result<()> {
-        self.run(py, self.volume()?.remove(&name.0))?;
+        let opened = self.opened()?;
+        opened.run(py, opened.volume.remove(&name.0))?;
         Ok(())
     }
 
@@ -401,7 +420,8 @@ impl Volume {
     /// does not raise an exception: the verdict says what was found.
     #[pyo3(signature = (name, *, deep = false))]
     fn verify(&self, py: Python<'_>, name: Name, deep: bool) -> Result<ResultObject<Verdict>> {
-        let verdict = self.run(py, self.volume()?.verify(&name.0, deep))?;
+        let opened = self.opened()?;
+        let verdict = opened.run(py, opened.volume.verify(&name.0, deep))?;
         Ok(ResultObject(Verdict {
             name: verdict.name.as_str().to_owned(),
             state: verdict.state.name(),
@@ -421,19 +441,22 @@ impl Volume {
         name: Name,
         deep: bool,
     ) -> Result<ResultObject<RepairedObject>> {
-        Ok(ResultObject(self.run(py, self.volume()?.repair(&name.0, deep))?.into()))
+        let opened = self.opened()?;
+        Ok(ResultObject(opened.run(py, opened.volume.repair(&name.0, deep))?.into()))
     }
 
     /// Adds the parity of the next stage to an object of a code with delayed parity.
     fn promote(&self, py: Python<'_>, name: Name) -> Result<ResultObject<RepairedObject>> {
-        Ok(ResultObject(self.run(py, self.volume()?.promote(&name.0))?.into()))
+        let opened = self.opened()?;
+        Ok(ResultObject(opened.run(py, opened.volume.promote(&name.0))?.into()))
     }
 
     /// Encodes an object anew if it does not have the code that the volume file names now. Returns
     /// whether it was encoded anew. If the object is replaced or removed meanwhile, it stays
     /// replaced or removed.
     fn reencode(&self, py: Python<'_>, name: Name) -> Result<bool> {
-        let done = self.run(py, self.volume()?.reencode(&name.0))?;
+        let opened = self.opened()?;
+        let done = opened.run(py, opened.volume.reencode(&name.0))?;
         Ok(matches!(done, Reencoded::Changed(_)))
     }
 
@@ -441,8 +464,8 @@ impl Volume {
     /// waited longest.
     #[pyo3(signature = (prefix = ""))]
     fn backlog(&self, py: Python<'_>, prefix: &str) -> Result<Vec<String>> {
-        let volume = self.volume()?;
-        let names = self.run(py, async { Ok(volume.backlog(prefix).await) })?;
+        let opened = self.opened()?;
+        let names = opened.run(py, async { Ok(opened.volume.backlog(prefix).await) })?;
         Ok(names.iter().map(|name| name.as_str().to_owned()).collect())
     }
 
@@ -450,10 +473,10 @@ impl Volume {
     /// still have files come last.
     #[pyo3(signature = (prefix = ""))]
     fn most_urgent_first(&self, py: Python<'_>, prefix: &str) -> Result<Vec<String>> {
-        let volume = self.volume()?;
-        let names = self.run(py, async {
-            let overview = volume.overview(prefix).await?;
-            Ok(volume.most_urgent_first(&overview).await)
+        let opened = self.opened()?;
+        let names = opened.run(py, async {
+            let overview = opened.volume.overview(prefix).await?;
+            Ok(opened.volume.most_urgent_first(&overview).await)
         })?;
         Ok(names.iter().map(|name| name.as_str().to_owned()).collect())
     }
@@ -461,7 +484,8 @@ impl Volume {
     /// Returns the state of the nodes, and the numbers of objects that wait for repair or
     /// promotion, or are lost.
     fn status(&self, py: Python<'_>) -> Result<ResultObject<VolumeStatus>> {
-        let status = self.run(py, self.volume()?.status())?;
+        let opened = self.opened()?;
+        let status = opened.run(py, opened.volume.status())?;
         let of_node = |node: &NodeStatus| (node.name.clone(), node.problem.clone());
         Ok(ResultObject(VolumeStatus {
             nodes: status.nodes.iter().map(of_node).collect(),
@@ -493,9 +517,10 @@ impl Volume {
     }
 
     fn __repr__(&self) -> String {
-        match self.volume() {
-            Ok(volume) => {
-                format!("<Volume: {} over {} nodes>", volume.code().spec(), volume.node_count())
+        match self.opened() {
+            Ok(opened) => {
+                let nodes = opened.volume.node_count();
+                format!("<Volume: {} over {nodes} nodes>", opened.code())
             }
             Err(_) => "<Volume that is closed, or of another process>".to_owned(),
         }
@@ -528,18 +553,6 @@ impl Volume {
         }
     }
 
-    fn volume(&self) -> Result<Arc<paritas_volume::Volume>> {
-        Ok(self.opened()?.volume)
-    }
-
-    fn run<T: Send>(
-        &self,
-        py: Python<'_>,
-        work: impl Future<Output = paritas_volume::Result<T>> + Send,
-    ) -> Result<T> {
-        self.opened()?.threads.run(py, work)
-    }
-
     fn put_from(
         &self,
         py: Python<'_>,
@@ -549,12 +562,13 @@ impl Volume {
     ) -> Result<ResultObject<ObjectInfo>> {
         let notes = options.notes.as_ref().map(|notes| notes()).unwrap_or_default();
         let modified = options.attributes.modified.map(seconds);
-        let report = self.run(py, self.volume()?.put(&name, source, options))?;
+        let opened = self.opened()?;
+        let report = opened.run(py, opened.volume.put(&name, source, options))?;
         Ok(ResultObject(ObjectInfo {
             name: name.as_str().to_owned(),
             length: report.listed.length,
             digest: report.digest.to_string(),
-            code: (!report.is_inline).then(|| self.code()).transpose()?,
+            code: (!report.is_inline).then(|| opened.code()),
             nodes: report.nodes.into_iter().map(Some).collect(),
             is_owed: report.is_owed,
             created: report.created as f64,

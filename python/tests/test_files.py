@@ -111,6 +111,22 @@ def test_one_lost_object_does_not_keep_the_others_from_repair(tmp_path):
     assert states == {"a": "lost", "b": "intact", "c": "intact"}
 
 
+def test_what_cannot_be_opened_is_not_repaired(encoded, tmp_path):
+    _, disks, shards = encoded
+    os.unlink(shards[2])
+    os.symlink(shards[2], shards[2])
+    os.unlink(shards[5])
+    with pytest.raises(paritas.StorageError, match="shard 2 could not be opened, and was left unchanged"):
+        paritas.repair_files(disks, sync=False)
+    assert os.path.exists(shards[5]) and os.path.islink(shards[2])
+    os.unlink(shards[2])
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    with pytest.raises(paritas.StorageError):
+        paritas.repair_files([*disks, loop], sync=False)
+    assert os.path.exists(shards[2]), "all else is repaired"
+
+
 def test_repair_makes_a_folder_that_is_gone(encoded):
     _, disks, shards = encoded
     gone = disks[-1]

@@ -415,6 +415,20 @@ def test_several_objects_are_read(tree):
     assert tree.cat("odd", recursive=True) == {"odd/[1]*?.csv": b"odd"}
 
 
+def test_a_file_grows_when_it_is_truncated(tree):
+    for size in (10, 20 << 20):
+        with tree.open("grown", "wb") as file:
+            file.write(b"abc")
+            assert file.truncate(size) == size
+        assert tree.size("grown") == size and tree.cat_file("grown", 0, 5) == b"abc\0\0"
+
+
+def test_an_empty_variable_names_no_volume(monkeypatch):
+    monkeypatch.setenv("PARITAS_VOLUME", "")
+    with pytest.raises(paritas.ParameterError, match="no volume"):
+        VolumeFileSystem(skip_instance_cache=True)
+
+
 def test_objects_are_created_once(tree, tmp_path):
     (tmp_path / "local").write_bytes(b"local")
     creates = [

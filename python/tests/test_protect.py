@@ -120,7 +120,7 @@ def large(tmp_path_factory):
     """A file that takes longer to protect, with as much parity, than signals come. It has no holes, which are not read."""
     path = tmp_path_factory.mktemp("large") / "large"
     with open(path, "wb") as file:
-        for _ in range(64):
+        for _ in range(128):
             file.write(os.urandom(1 << 20) * 8)
     return path
 

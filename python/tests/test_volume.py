@@ -129,6 +129,22 @@ def test_a_volume_is_closed_after_its_block(volume_file):
         assert volume.get("object") == b"bytes"
 
 
+def test_calls_that_are_running_end_after_their_volume_is_closed(volume_file):
+    class Closing(io.BytesIO):
+        def read(self, size=-1):
+            volume.close()
+            return super().read(size)
+
+    volume = paritas.Volume.open(volume_file)
+    assert volume.put("late", Closing(bytes(3_000_000)), create=True).code is not None
+    with paritas.Volume.open(volume_file) as again:
+        assert again.stat("late").length == 3_000_000
+        with pytest.raises(paritas.ExistsError, match="the object late exists"):
+            again.put("late", b"", create=True)
+        with pytest.raises(FileExistsError):
+            again.put_file("late", volume_file, create=True)
+
+
 def test_nodes_may_be_any_mapping(tmp_path):
     nodes = {"x": tmp_path / "a", "y": tmp_path / "b"}
     [node.mkdir() for node in nodes.values()]

@@ -188,7 +188,8 @@ fn verify(object: &Object) -> Result<(Result<()>, paritas_verify_report)> {
 
 /// Writes the damaged and missing shards of an object anew, into the folder `to`, or where they
 /// belong if `to` is null. The object is given as for paritas_file_decode(). `repaired` receives
-/// the number of shards that were written, unless it is null.
+/// the number of shards that were written, unless it is null. If shards could not be opened, they
+/// stay as they are, and PARITAS_IO is returned once all others are whole.
 ///
 /// # Safety
 /// The pointers are null or as this describes.
@@ -204,10 +205,14 @@ pub unsafe extern "C" fn paritas_file_repair(
         // SAFETY: as the caller promises.
         let to = (!to.is_null()).then(|| unsafe { memory::path(to, "to") }).transpose()?;
         let job = RepairJob::default().to(to);
-        let act = |object: &Object| Ok(paritas_shards::repair(object, &job, SILENT)?);
+        let act = |object: &Object| {
+            let report = paritas_shards::repair(object, &job, SILENT)?;
+            Ok((report.repaired.len(), report.expect_all_read(object)))
+        };
         // SAFETY: as the caller promises.
-        let report = unsafe { on_object(paths, path_count, object, act) }?;
+        let (written, all_read) = unsafe { on_object(paths, path_count, object, act) }?;
         // SAFETY: as the caller promises.
-        unsafe { memory::tell(repaired, report.repaired.len(), "repaired") }
+        unsafe { memory::tell(repaired, written, "repaired") }?;
+        Ok(all_read?)
     })
 }

@@ -75,7 +75,7 @@ pub use promote::{AddedPart, PromoteJob, PromoteReport, promote};
 pub use rateless::{ReceptionReport, likely_tolerance, reception, reception_key};
 pub use rebalance::{MovedShard, RebalanceReport, rebalance};
 pub use recognise::ShardFile;
-pub use repair::{RepairJob, RepairReport, RepairedShard, repair};
+pub use repair::{RepairJob, RepairReport, RepairedShard, repair, shard_name};
 pub use scan::{leftovers_of, scan, scan_with};
 pub use sources::FileReport;
 pub use verify::{

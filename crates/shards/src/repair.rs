@@ -13,7 +13,7 @@ use crate::place::Occupant;
 use crate::rebuild::{RebuiltPart, make_from};
 use crate::sources::Sources;
 use crate::targets::Targets;
-use crate::verify::{DigestCheck, ShardState, VerifyReport, verify};
+use crate::verify::{DigestCheck, ShardReport, ShardState, VerifyReport, verify};
 use paritas_store::error::{Error, ErrorKind, Result};
 use paritas_store::object::format::Digest;
 use paritas_store::object::geometry::Part;
@@ -84,6 +84,38 @@ pub struct RepairReport {
     pub warnings: Vec<String>,
 }
 
+impl RepairReport {
+    /// Returns the shards that could not be opened. They stay as they were, in an unknown state.
+    pub fn unreadable(&self) -> impl Iterator<Item = &ShardReport> {
+        let shards = self.before.iter().flat_map(|before| &before.shards);
+        shards.filter(|shard| shard.state == ShardState::Unreadable)
+    }
+
+    /// Checks that all shards could be opened, so that the object is whole now.
+    ///
+    /// # Errors
+    /// If some could not be opened ([`ErrorKind::Io`]). The message names `object` and them.
+    pub fn expect_all_read(&self, object: &Object) -> Result<()> {
+        let names: Vec<String> =
+            self.unreadable().map(|shard| shard_name(shard.index, shard.stage)).collect();
+        let were = match names.len() {
+            0 => return Ok(()),
+            1 => "was",
+            _ => "were",
+        };
+        let (label, names) = (object.label(), names.join(", "));
+        let message = format!("{label}: {names} could not be opened, and {were} left unchanged");
+        Err(Error::failed(message))
+    }
+}
+
+/// Returns the name of a shard, or of a part of one, for people. The stage is shown if it is not
+/// the first.
+pub fn shard_name(index: usize, stage: u8) -> String {
+    let part = if stage > 1 { format!(" (stage {stage})") } else { String::new() };
+    format!("shard {index}{part}")
+}
+
 /// A shard, or a part of one, that was written anew.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -100,7 +132,7 @@ pub struct RepairedShard {
 
 /// Verifies an object, and writes every shard that is not intact, and damaged files of intact ones
 /// if more folders may be lost then. Shards that could not be opened stay as they are;
-/// [`RepairReport::before`] shows them as [`ShardState::Unreadable`]. `progress` gets the number of
+/// [`RepairReport::unreadable`] returns them. `progress` gets the number of
 /// the object's bytes twice: as they are verified, and as they are written. With
 /// [`RepairJob::fewest_reads`], a shard that is the only missing thing is written at once, from
 /// lanes that are intact, and nothing else is read.

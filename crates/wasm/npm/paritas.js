@@ -18,6 +18,8 @@ async function moduleBytes() {
 
 const compiled = await WebAssembly.compile(await moduleBytes());
 let instance = new WebAssembly.Instance(compiled, {}).exports;
+/** The number of the instance. Codecs note it, and not the instance, whose memory would be kept with them. */
+let generation = 1;
 
 /** Most bytes of one allocation of the module. */
 const LARGEST = 2 ** 31 - 1;
@@ -71,6 +73,7 @@ function call(act, bytes) {
     return act() >>> 0;
   } catch (error) {
     instance = new WebAssembly.Instance(compiled, {}).exports;
+    generation += 1;
     if (!(error instanceof WebAssembly.RuntimeError)) throw error;
     throw new ParitasError({ kind: "Memory", message: `the module failed at ${bytes} bytes, probably for want of memory` });
   }
@@ -113,11 +116,17 @@ function askOnly(request) {
   return answer;
 }
 
-const forgotten = new FinalizationRegistry(close);
+const forgotten = new FinalizationRegistry((open) => {
+  try {
+    close(open);
+  } catch {
+    // A module that failed is gone, with its codecs.
+  }
+});
 
 /** Closes a codec, unless the module that had it is gone. */
 function close({ codec, home }) {
-  if (home === instance) ask({ do: "close", codec });
+  if (home === generation) ask({ do: "close", codec });
 }
 
 /** Encodes and reconstructs the shards of one code, in memory. */
@@ -128,7 +137,7 @@ export class Codec {
     const { packet } = optionsOf(options, ["packet"]);
     expectWhole({ packet });
     const facts = askOnly({ do: "open", code, packet });
-    this.#open = { codec: facts.codec, home: instance };
+    this.#open = { codec: facts.codec, home: generation };
     this.code = facts.spec;
     for (const name of ["nodes", "dataNodes", "tolerance", "unit", "packet", "kernel"]) this[name] = facts[name];
     Object.freeze(this);
@@ -138,9 +147,9 @@ export class Codec {
   #ask(what, shards, more) {
     const open = this.#open;
     if (!open.home) throw new ParitasError({ kind: "Request", message: "the codec is closed" });
-    if (open.home !== instance) {
+    if (open.home !== generation) {
       open.codec = askOnly({ do: "open", code: this.code, packet: this.packet }).codec;
-      open.home = instance;
+      open.home = generation;
     }
     return ask({ do: what, codec: open.codec, ...more }, listOf(shards));
   }

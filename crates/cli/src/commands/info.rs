@@ -134,7 +134,7 @@ fn add_files(text: &mut String, object: &Object) {
     let unreadable = object.unreadable();
     for (part, files) in object.parts().iter().enumerate() {
         let Part { shard: index, stage } = object.part(part);
-        let shard = shards::shard_name(index, stage);
+        let shard = paritas_shards::shard_name(index, stage);
         if files.is_empty() {
             let state = if unreadable.contains(&index) { "unreadable" } else { "missing" };
             text.push_str(&format!("\n  {shard} is {state}"));

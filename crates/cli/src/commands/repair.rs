@@ -12,7 +12,7 @@ use paritas_report::shard_parts::{
 use paritas_report::shards::RepairLine;
 use paritas_shards::{
     AsideFile, DigestCheck, Leftover, MovedAside, MovedShard, Object, RebalanceReport, RepairJob,
-    RepairReport, RepairedShard, ShardReport, ShardState, rebalance, repair, scan_with,
+    RepairReport, RepairedShard, ShardState, rebalance, repair, scan_with, shard_name,
 };
 
 use crate::args::shards::Repair;
@@ -20,7 +20,7 @@ use crate::commands::leftovers::Standing;
 use crate::commands::many::{self, Handle};
 use crate::commands::protections::{Limited, warn_of_memory};
 use crate::commands::{Outcome, leftovers, protections, shards};
-use crate::exit::{self, Exit, Failure};
+use crate::exit::{self, Failure};
 use crate::output::{self, Output, Progress, counted, shown};
 
 /// Repairs all objects and protections, each as far as possible. Returns the worst exit code.
@@ -119,7 +119,7 @@ fn one(
     // Every byte counts twice: it is verified, and read again to write shards.
     let progress = output.progress(object.length().map(|length| 2 * length));
     let mut report = repair(object, &job, &|bytes| progress.advance(bytes))?;
-    let is_whole = unreadable(&report).next().is_none();
+    let is_whole = report.unreadable().next().is_none();
     let mut tidied = Tidied::default();
     let tidying = if is_whole { tidied.tidy(object, args, &progress) } else { Ok(()) };
     let seconds = progress.finish();
@@ -130,9 +130,8 @@ fn one(
     }
     report.warnings.extend(tidied.warning());
     report.warnings.iter().for_each(|warning| output.warn(warning));
-    let unread: Vec<&ShardReport> = unreadable(&report).collect();
     let is_untouched = report.repaired.is_empty() && tidied.is_nothing();
-    let state = match is_untouched && unread.is_empty() {
+    let state = match is_untouched && is_whole {
         true => ObjectStateWord::Intact,
         false => ObjectStateWord::Repaired,
     };
@@ -141,7 +140,7 @@ fn one(
         output.result(line(object, &report, &tidied, seconds), text);
     }
     tidying?;
-    expect_all_read(object, &unread)?;
+    report.expect_all_read(object)?;
     Ok(state)
 }
 
@@ -200,27 +199,9 @@ impl Tidied {
     }
 }
 
-/// Fails if shards could not be opened: they stay as they are, in an unknown state.
-fn expect_all_read(object: &Object, unread: &[&ShardReport]) -> Result<(), Failure> {
-    if unread.is_empty() {
-        return Ok(());
-    }
-    let names = unread.iter().map(|shard| shards::shard_name(shard.index, shard.stage));
-    let names = names.collect::<Vec<_>>().join(", ");
-    let (label, were) = (object.label(), if unread.len() == 1 { "was" } else { "were" });
-    let message = format!("{label}: {names} could not be opened, and {were} left unchanged");
-    Err(Failure { exit: Exit::Io, message })
-}
-
-/// Returns the shards that could not be opened.
-fn unreadable(report: &RepairReport) -> impl Iterator<Item = &ShardReport> {
-    let shards = report.before.iter().flat_map(|before| &before.shards);
-    shards.filter(|shard| shard.state == ShardState::Unreadable)
-}
-
 fn line(object: &Object, report: &RepairReport, tidied: &Tidied, seconds: f64) -> RepairLine {
     let unreadable =
-        unreadable(report).map(|shard| PartEntry { index: shard.index, stage: shard.stage });
+        report.unreadable().map(|shard| PartEntry { index: shard.index, stage: shard.stage });
     RepairLine {
         object: shards::fields(object),
         seconds,
@@ -255,14 +236,14 @@ fn moved(shard: &MovedShard) -> MovedShardEntry {
 }
 
 fn text(label: &str, report: &RepairReport, tidied: &Tidied) -> String {
-    let is_intact = report.repaired.is_empty() && unreadable(report).next().is_none();
+    let is_intact = report.repaired.is_empty() && report.unreadable().next().is_none();
     let mut text = match (is_intact, tidied.moved().len()) {
         (true, 0) => format!("{label}: intact, nothing to repair"),
         (true, moved) => format!("{label}: intact; {} moved", counted(moved, "shard")),
         (false, _) => format!("{label}: {} written", counted(report.repaired.len(), "shard")),
     };
     for shard in &report.repaired {
-        let name = shards::shard_name(shard.shard, shard.stage);
+        let name = shard_name(shard.shard, shard.stage);
         let path = shown(&shard.path);
         let was = match shard.was {
             ShardState::Intact => "not under its name",
@@ -279,7 +260,7 @@ fn text(label: &str, report: &RepairReport, tidied: &Tidied) -> String {
         text.push_str(&format!("\n  {path} was removed, {bytes}"));
     }
     for moved in tidied.moved() {
-        let name = shards::shard_name(moved.shard, moved.stage);
+        let name = shard_name(moved.shard, moved.stage);
         let (from, path) = (shown(&moved.from), shown(&moved.path));
         text.push_str(&format!("\n  {name} has moved from {from} to {path}"));
     }

@@ -273,7 +273,7 @@ pub fn file_lines(files: &[FileReport]) -> impl Iterator<Item = String> + '_ {
     let has_its_name = files.iter().any(|file| file.is_intact() && !file.misnamed);
     let line = move |file: &FileReport| match file.is_intact() && file.misnamed && has_its_name {
         true => {
-            let shard = shard_name(file.shard, file.stage);
+            let shard = paritas_shards::shard_name(file.shard, file.stage);
             Some(format!("  {shard}: one more intact copy, {}", shown(&file.path)))
         }
         false => file_line(file),
@@ -283,18 +283,11 @@ pub fn file_lines(files: &[FileReport]) -> impl Iterator<Item = String> + '_ {
 
 /// Returns a line about a shard's file for people, unless there is nothing to report.
 pub fn file_line(file: &FileReport) -> Option<String> {
-    let (path, shard) = (shown(&file.path), shard_name(file.shard, file.stage));
+    let (path, shard) = (shown(&file.path), paritas_shards::shard_name(file.shard, file.stage));
     if !file.is_intact() {
         return Some(format!("  {shard}: {path}: {}", file.flaws.join("; ")));
     }
     file.misnamed.then(|| format!("  {shard}: intact under another name, {path}"))
-}
-
-/// Returns the name of a shard, or of a part of one, for people. The stage is shown if it is not
-/// the first.
-pub fn shard_name(index: usize, stage: u8) -> String {
-    let part = if stage > 1 { format!(" (stage {stage})") } else { String::new() };
-    format!("shard {index}{part}")
 }
 
 /// Returns the stage of an object for people. Returns `None` if its code has only one.

@@ -109,7 +109,7 @@ fn text(object: &Object, label: &str, report: &VerifyReport) -> String {
     text.extend(shards::aside_text(object).map(|note| format!("\n  {note}")));
     for shard in &report.shards {
         if shard.files.is_empty() {
-            let shard = shards::shard_name(shard.index, shard.stage);
+            let shard = paritas_shards::shard_name(shard.index, shard.stage);
             text.push_str(&format!("\n  {shard} is missing"));
         }
         for line in shards::file_lines(&shard.files) {
