@@ -45,6 +45,13 @@ impl RunVariant {
     /// The variant that is used unless there is a reason for another.
     pub(crate) const PLAIN: Self =
         Self { nontemporal: false, stage_inputs: false, prefetch: false };
+
+    /// Returns the number of the variant: 0 if it is the plain one, below 4 if it does not
+    /// prefetch, and below 8 otherwise.
+    pub(crate) fn number(self) -> usize {
+        let Self { nontemporal, stage_inputs, prefetch } = self;
+        usize::from(nontemporal) + 2 * usize::from(stage_inputs) + 4 * usize::from(prefetch)
+    }
 }
 
 /// How the body of a compiled function walks over memory, in bytes and counts.
@@ -85,7 +92,8 @@ pub(crate) struct Variants {
     outputs: Vec<usize>,
     /// Whether enough streams are read for prefetching to pay.
     is_wide: bool,
-    /// Instructions, indexed by [`place`] of the variant.
+    /// Instructions, by the number of the variant that does not prefetch: prefetching does not
+    /// change them.
     planned: [FirstMade<Result<PlannedVariant>>; 4],
     /// Whether copying inputs may pay ([`Variants::reads_again`]).
     reads_again: FirstMade<bool>,
@@ -157,7 +165,8 @@ impl Variants {
             prove::allocation(self.program.schedule(), &shared, allocation)?;
             Ok(planned)
         };
-        self.planned[place(variant)].get(plan).as_ref().map_err(Error::clone)
+        let planned = &self.planned[RunVariant { prefetch: false, ..variant }.number()];
+        planned.get(plan).as_ref().map_err(Error::clone)
     }
 
     fn plan(&self, variant: RunVariant, shared: &[(usize, usize)]) -> Result<PlannedVariant> {
@@ -213,11 +222,6 @@ impl Variants {
             whole(starts(buffer)) && (self.shape.is_flat() || strips)
         })
     }
-}
-
-/// Returns the index of a variant's instructions; prefetching does not change them.
-fn place(variant: RunVariant) -> usize {
-    usize::from(variant.nontemporal) + 2 * usize::from(variant.stage_inputs)
 }
 
 /// Number of sets of the first-level cache that can be distinguished by the address within a page.

@@ -102,17 +102,8 @@ struct Code {
     /// Function of [`RunVariant::PLAIN`], which is compiled first and tells whether compiling
     /// works.
     plain: Function,
-    /// Functions of the other variants, in the order of [`number`], each compiled when first
-    /// needed.
+    /// Functions of the other variants by their numbers, from 1, each compiled when first needed.
     others: [Claimed<Result<Function, Refusal>>; 7],
-}
-
-/// Returns a number from 0 for every variant but the plain one.
-fn number(variant: RunVariant) -> Option<usize> {
-    let RunVariant { nontemporal, stage_inputs, prefetch } = variant;
-    let number =
-        usize::from(nontemporal) + 2 * usize::from(stage_inputs) + 4 * usize::from(prefetch);
-    number.checked_sub(1)
 }
 
 /// The type of the function that [`assemble()`] makes, with its calling convention.
@@ -169,7 +160,7 @@ impl Jit {
     ) -> &'c Function {
         let start = |buffer: usize| starts[buffer].addr();
         let variant = self.variants.choose(start, memory.nontemporal, self.how.prefetch);
-        let Some(number) = number(variant) else { return &code.plain };
+        let Some(number) = variant.number().checked_sub(1) else { return &code.plain };
         let compile = || Function::compile(&self.variants, self.isa, variant);
         let function = code.others[number].get_or_make(compile).and_then(|made| made.as_ref().ok());
         function.unwrap_or(&code.plain)
