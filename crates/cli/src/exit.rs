@@ -158,15 +158,20 @@ fn without_slash(path: &Path) -> PathBuf {
 
 /// Creates the folder of `--out` if it does not exist. Refuses a path that is something else.
 pub fn make_out(folder: &Path) -> Result<NewFolders, Failure> {
-    let plain = without_slash(folder);
-    if plain.exists() && !plain.is_dir() {
-        return Err(Failure::arguments(format!("--out {} is not a folder", shown(folder))));
-    }
-    make_folder(folder)
+    make_folder_of("--out ", folder)
 }
 
-/// Creates a folder if it does not exist, and those above it.
+/// Creates a folder if it does not exist, and those above it. Refuses a path that is something else.
 pub fn make_folder(folder: &Path) -> Result<NewFolders, Failure> {
+    make_folder_of("", folder)
+}
+
+/// Does what [`make_folder`] does. The message begins with the `flag` that gave the folder.
+fn make_folder_of(flag: &str, folder: &Path) -> Result<NewFolders, Failure> {
+    let plain = without_slash(folder);
+    if plain.exists() && !plain.is_dir() {
+        return Err(Failure::arguments(format!("{flag}{} is not a folder", shown(folder))));
+    }
     let is_new = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
     let new = NewFolders(folder.ancestors().take_while(is_new).map(Path::to_owned).collect());
     std::fs::create_dir_all(folder)

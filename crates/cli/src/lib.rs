@@ -33,7 +33,8 @@ fn exit_of(arguments: &[OsString]) -> Exit {
         output::print_words(&help::first_words());
         return Exit::Arguments;
     }
-    let json = arguments.iter().any(|arg| arg == "--json");
+    let is_flag = |arg: &&OsString| *arg != "--";
+    let json = arguments.iter().take_while(is_flag).any(|arg| arg == "--json");
     let args = match help::parse(arguments) {
         Ok(args) => args,
         Err(error) if !error.use_stderr() => {
@@ -49,7 +50,7 @@ fn exit_of(arguments: &[OsString]) -> Exit {
     };
     exit::when_memory_is_out();
     exit::when_files_are_limited();
-    let output = Output::new(&args);
+    let (output, json) = (Output::new(&args), args.json);
     let run = std::panic::catch_unwind(|| commands::run(args.command, &output));
     let exit = match run.map(|outcome| outcome.and_then(|exit| output.finish(exit))) {
         Ok(Ok(exit)) => exit,

@@ -1,8 +1,10 @@
 //! The output of a run: results for people or as JSON lines, progress, and failures.
 
 use std::collections::HashSet;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+use std::str::Utf8Chunk;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -377,23 +379,60 @@ fn printable(text: &str) -> String {
 /// has blanks at either end or characters that control a terminal, or begins like a quoted one, is
 /// quoted for shells.
 pub fn quoted(name: &str) -> String {
-    let is_harmful = |text: &str| shown(text).to_string() != text;
+    let is_shown = shown(name).to_string() == name;
     let is_quoted = name.starts_with('\'') || name.starts_with("$'");
-    if !name.is_empty() && name.trim() == name && !is_quoted && !is_harmful(name) {
+    if !name.is_empty() && name.trim() == name && !is_quoted && is_shown {
         return name.to_owned();
     }
+    escaped(name.as_bytes())
+}
+
+/// Returns a word in the form `$'…'` of shells, in which every character is visible.
+fn escaped(word: &[u8]) -> String {
+    let is_harmful = |c: char| shown(c.encode_utf8(&mut [0; 4])).to_string() != c.to_string();
     let escape = |c: char| match c {
         '\'' | '\\' => format!("\\{c}"),
         '\n' => "\\n".to_owned(),
         '\t' => "\\t".to_owned(),
         '\r' => "\\r".to_owned(),
-        '\0'..='\x7f' if is_harmful(c.encode_utf8(&mut [0; 4])) => {
-            format!("\\x{:02x}", u32::from(c))
-        }
-        c if is_harmful(c.encode_utf8(&mut [0; 4])) => format!("\\u{:04x}", u32::from(c)),
+        '\0'..='\x7f' if is_harmful(c) => format!("\\x{:02x}", u32::from(c)),
+        // All others that are harmful have four digits.
+        c if is_harmful(c) => format!("\\u{:04x}", u32::from(c)),
         c => c.to_string(),
     };
-    format!("$'{}'", name.chars().map(escape).collect::<String>())
+    let byte = |byte: &u8| format!("\\x{byte:02x}");
+    let of_chunk = |chunk: Utf8Chunk<'_>| -> String {
+        chunk.valid().chars().map(escape).chain(chunk.invalid().iter().map(byte)).collect()
+    };
+    format!("$'{}'", word.utf8_chunks().map(of_chunk).collect::<String>())
+}
+
+/// Returns a word of a command, quoted for shells if it must be.
+fn shell_word(word: &OsStr) -> String {
+    let bytes = word.as_encoded_bytes();
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+=:@%".contains(c);
+    match word.to_str().filter(|text| shown(text).to_string() == *text) {
+        None => escaped(bytes),
+        Some(text) if !text.is_empty() && text.chars().all(is_plain) => text.to_owned(),
+        Some(text) => format!("'{}'", text.replace('\'', r"'\''")),
+    }
+}
+
+/// Returns a path as a word of a command for shells.
+pub fn shell_path(path: &Path) -> String {
+    let is_option = path.as_os_str().as_encoded_bytes().starts_with(b"-");
+    match path.as_os_str().is_empty() {
+        true => ".".to_owned(),
+        // Without `./`, a command would take the path for an option.
+        false if is_option => shell_word(Path::new(".").join(path).as_os_str()),
+        false => shell_word(path.as_os_str()),
+    }
+}
+
+/// Returns a name as a word of a command for shells, which must stand behind all options.
+pub fn shell_name(name: &str) -> String {
+    let behind = if name.starts_with('-') { "-- " } else { "" };
+    format!("{behind}{}", shell_word(name.as_ref()))
 }
 
 /// Returns permissions as `chmod` takes them.
@@ -421,6 +460,30 @@ pub fn bytes(count: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Whatever a path or name holds, a shell reads it back as it was.
+    #[cfg(unix)]
+    #[test]
+    fn shells_read_words_as_they_were() {
+        use std::os::unix::ffi::OsStrExt;
+
+        for (path, expected) in [
+            (&b"plain/path"[..], "plain/path"),
+            (b"", "."),
+            (b"-r", "./-r"),
+            (b"it's", r"'it'\''s'"),
+            (b"nl\ndir", r"$'nl\ndir'"),
+            (b"bad\xff\x0a", r"$'bad\xff\n'"),
+        ] {
+            let path = Path::new(OsStr::from_bytes(path));
+            assert_eq!(shell_path(path), expected);
+            let echo = format!("printf %s {expected}");
+            let said = std::process::Command::new("bash").args(["-c", &echo]).output().unwrap();
+            let meant = if path.as_os_str() == "-r" { Path::new("./-r") } else { path };
+            assert!(path.as_os_str().is_empty() || said.stdout == meant.as_os_str().as_bytes());
+        }
+        assert_eq!(shell_name("-dash it"), "-- '-dash it'");
+    }
 
     #[test]
     fn names_are_quoted_where_a_terminal_would_hide_something() {

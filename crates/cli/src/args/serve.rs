@@ -59,7 +59,7 @@ pub struct Serve {
     #[arg(long, value_name = "NAME", value_parser = parse_domain)]
     pub domain: Option<String>,
     /// Refuse whatever would change something.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "rate")]
     pub read_only: bool,
     /// The most connections at a time; others wait.
     #[arg(long, value_name = "N", default_value_t = DoorOptions::CONNECTIONS, hide_short_help = true)]
@@ -75,7 +75,7 @@ pub struct Serve {
     #[arg(long, hide_short_help = true)]
     pub public_pages: bool,
     /// Leave repairs, promotions and scrubs to others.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "rate")]
     pub no_upkeep: bool,
     /// How the log is written to standard error [default: lines, or json with --json].
     ///

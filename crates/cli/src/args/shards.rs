@@ -304,7 +304,8 @@ pub struct Repair {
     ///
     /// Protected files are verified. The report tells what would be restored, moved back and
     /// written anew, and how much space that takes on each disk. The exit code is that of `verify`.
-    #[arg(long)]
+    /// For whole trees with shards in them, use `verify --recursive`.
+    #[arg(long, conflicts_with = "recursive")]
     pub dry_run: bool,
     #[command(flatten)]
     pub memory: Memory,

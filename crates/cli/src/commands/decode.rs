@@ -21,7 +21,7 @@ use crate::output::{self, Output, shown};
 /// Decodes one object to a file or pipe, or all objects to a folder.
 pub fn run(args: &Decode, output: &Output) -> Outcome {
     let inventory = shards::find(&args.paths, output)?;
-    if is_folder(&args.out) {
+    if !is_stdout(&args.out) && is_folder(&args.out) {
         return into_folder(args, inventory, output);
     }
     one(shards::choose(&inventory, args.object.as_deref())?, &args.out, args, output)
@@ -114,7 +114,7 @@ fn one(object: &Object, out: &Path, args: &Decode, output: &Output) -> Outcome {
         object: shards::fields(object),
         digest: DigestText::of(report.digest),
         seconds,
-        path: out.into(),
+        path: if is_stdout(out) { Path::new("-") } else { out }.into(),
         shards: unusable(&report, state),
     };
     output.result(line, || text(object, &report, state));

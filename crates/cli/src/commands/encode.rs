@@ -39,13 +39,16 @@ pub fn run(args: &Encode, output: &Output) -> Outcome {
         .options(options);
     let prepared = job.prepare().inspect_err(|_| warn_of_leftovers(&job, output))?;
     let expected = prepared.expectation();
-    expected.and_then(|it| cost(&job, it)).iter().for_each(|note| output.warn(note));
+    let cost = expected.and_then(|it| cost(&job, it));
+    cost.iter().for_each(|note| output.warn(note));
     let progress = output.progress(length);
     let report = prepared.run(stream, &|bytes| progress.advance(bytes))?;
     let seconds = progress.finish();
     report.warnings.iter().for_each(|warning| output.warn(warning));
     warn_of_leftovers(&job, output);
-    output.result(line(&spec, &job, &report, seconds), || {
+    let mut line = line(&spec, &job, &report, seconds);
+    line.warnings.splice(0..0, cost);
+    output.result(line, || {
         format!(
             "{}: {} as {} of {spec}, {} stored, object {}",
             shown(&job.name),

@@ -12,7 +12,7 @@ use paritas_report::shards::CleanLine;
 use paritas_shards::{Leftover, LeftoverState, Object, ObjectId};
 
 use crate::exit::Failure;
-use crate::output::{Output, counted, shown};
+use crate::output::{Output, counted, shell_path, shown};
 
 /// Warns of everything that was left behind.
 pub fn warn(leftovers: &[Leftover], output: &Output) {
@@ -83,20 +83,7 @@ fn set_aside_text(shards: &str, is_one: bool, folder: &str, rival: Option<Object
 /// Returns the folders that the files are in, quoted for a shell.
 fn folders(leftover: &Leftover) -> String {
     let folders: BTreeSet<&Path> = leftover.files.iter().filter_map(|file| file.parent()).collect();
-    folders.into_iter().map(quoted).collect::<Vec<_>>().join(" ")
-}
-
-/// Returns a folder, quoted for a shell.
-pub fn quoted(folder: &Path) -> String {
-    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    let text = shown(folder).to_string();
-    // Without `./`, a command would take the name for an option.
-    let text = if text.starts_with('-') { format!("./{text}") } else { text };
-    let is_plain = |c: char| c.is_alphanumeric() || "/._-+=:@%".contains(c);
-    match text.chars().all(is_plain) {
-        true => text,
-        false => format!("'{}'", text.replace('\'', r"'\''")),
-    }
+    folders.into_iter().map(shell_path).collect::<Vec<_>>().join(" ")
 }
 
 /// The objects of a place, and which of them are known to be whole.

@@ -13,11 +13,11 @@ use paritas_report::protections::{ChangesFields, ProtectLine};
 use paritas_store::memory::usable;
 
 use crate::args::protect::{Memory, Protect};
+use crate::commands::Outcome;
 use crate::commands::protections::{
     add_lines, below, layer_entry, share, skipped_entries, warn_of_memory,
 };
 use crate::commands::shards::file_entries;
-use crate::commands::{Outcome, leftovers};
 use crate::exit::{self, Exit, Failure};
 use crate::output::{self, Output, counted, shown};
 
@@ -220,7 +220,7 @@ fn add_written(text: &mut String, root: &Path, report: &ProtectReport, verbose: 
     }
     let folders: BTreeSet<&Path> =
         report.parity_files.iter().filter_map(|path| path.parent()).collect();
-    let folders: Vec<String> = folders.into_iter().map(leftovers::quoted).collect();
+    let folders: Vec<String> = folders.into_iter().map(output::shell_path).collect();
     text.push_str(&format!(
         "\n  parity   {}{}, in {}: {}",
         output::bytes(report.stored_bytes),

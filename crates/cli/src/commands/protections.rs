@@ -21,7 +21,6 @@ use paritas_store::memory::usable;
 
 use crate::args::protect::Memory;
 use crate::args::shards::Search;
-use crate::commands::leftovers;
 use crate::commands::places::folders_below;
 use crate::commands::shards::file_entries;
 use crate::exit::Failure;
@@ -372,7 +371,7 @@ pub fn command(verb: &str, protection: &Protection) -> String {
     let parity = lies_elsewhere(protection).then(|| protection.parity_folders());
     let folders = parity.unwrap_or_default();
     let folders = std::iter::once(protection.root()).chain(folders.iter().map(PathBuf::as_path));
-    let folders: Vec<String> = folders.map(leftovers::quoted).collect();
+    let folders: Vec<String> = folders.map(output::shell_path).collect();
     format!("`paritas {verb} {}`", folders.join(" "))
 }
 
@@ -443,7 +442,7 @@ pub fn add_disks(text: &mut String, disks: &[DiskNeed]) {
         text.push_str(&format!(
             "\n  disk     {} to the disk of {}{free}",
             output::bytes(*bytes),
-            leftovers::quoted(folder)
+            output::shell_path(folder)
         ));
     }
 }

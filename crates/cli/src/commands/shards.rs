@@ -351,7 +351,7 @@ fn command_over<'p>(verb: &str, folders: impl Iterator<Item = &'p Path> + Clone)
     // A folder that does not exist was found only by `--recursive`, so the command needs this, too.
     match folders.clone().all(|folder| folder.as_os_str().is_empty() || folder.exists()) {
         true => {
-            let folders: Vec<String> = folders.map(leftovers::quoted).collect();
+            let folders: Vec<String> = folders.map(output::shell_path).collect();
             format!("`paritas {verb} {}`", folders.join(" "))
         }
         false => {

@@ -7,9 +7,8 @@ use paritas_shards::{Attributes, FileSource, Shown};
 #[cfg(unix)]
 use rustix::fs::OFlags;
 
-use crate::commands::leftovers::quoted;
 use crate::exit::Failure;
-use crate::output::shown;
+use crate::output::{shell_path, shown};
 
 /// Number of bytes of a source that are read before anything is written. A pipe that ends within
 /// them has a known length, so it is encoded like a file of that length: with few threads and short
@@ -29,7 +28,7 @@ pub fn open(
         expect_open_input()?;
         return Ok(FileSource::pipe(io::stdin(), Attributes::default()));
     }
-    let advice = format!(", or what `cat` reads of it, as in `cat {} | {piped}`", quoted(path));
+    let advice = format!(", or what `cat` reads of it, as in `cat {} | {piped}`", shell_path(path));
     FileSource::open(path, advice).map_err(|error| match error.kind() {
         io::ErrorKind::IsADirectory => {
             let path = shown(path);

@@ -21,8 +21,8 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 use tempfile::TempDir;
 
 use crate::common::{
-    self, Chance, Run, exit, finish, is_leftover, names, not_run, paritas, run, run_as_user,
-    run_with_input, shard_paths, snapshot, wait,
+    self, Chance, Run, exit, finish, is_leftover, json_lines, names, not_run, paritas, run,
+    run_as_user, run_with_input, shard_paths, snapshot, wait,
 };
 use crate::small_disk::SmallDisk;
 
@@ -122,12 +122,39 @@ fn bad_arguments_exit_with_3() {
         args!["bench", "--code", "4+2", "--reps", "0"].to_vec(),
         args!["bench", "--code", "4+2", "--packet", "0"].to_vec(),
         args!["completions", "frobnicate"].to_vec(),
+        args!["repair", "-r", &shards, "--dry-run"].to_vec(),
+        args!["man", &object].to_vec(),
     ];
     for arguments in &cases {
         fails(arguments, exit::ARGUMENTS, "arguments");
     }
     run::<&str>([]).expect(exit::ARGUMENTS);
     assert!(!out.exists() || names(&out).is_empty(), "{:?}", names(&out));
+}
+
+/// A name that looks like a flag is a name behind `--`, and `-` is standard output, even if there
+/// is such a folder.
+#[test]
+fn names_like_flags_are_names() {
+    let yard = Yard::encoded(1000);
+    let missing = run(args!["verify", "--", "--json"]).expect(exit::IO);
+    assert!(missing.stderr.starts_with("paritas: "), "{missing}");
+    fs::create_dir(yard.path("-")).unwrap();
+    let mut decode = paritas(args!["decode", "shards", "--out", "-"]);
+    decode.current_dir(yard.folder.path());
+    let decoded = finish(decode).expect(exit::DONE);
+    assert!(decoded.stdout == yard.content && names(&yard.path("-")).is_empty());
+}
+
+/// The JSON of a result has every warning that was printed.
+#[test]
+fn warnings_stand_in_the_result() {
+    let yard = Yard::new(3);
+    let encode = args!["encode", yard.path("object"), "--code", "4+2", "--out", yard.path("o")];
+    let encoded = run([&encode[..], &args!["--json"]].concat()).expect(exit::DONE);
+    let told = json_lines(&encoded.stderr).unwrap();
+    assert_eq!(told.len(), 1, "{encoded}");
+    assert_eq!(encoded.result()["warnings"], serde_json::json!([told[0]["message"]]), "{encoded}");
 }
 
 /// Values that should be numbers are refused in the words of a user.

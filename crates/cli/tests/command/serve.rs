@@ -136,6 +136,10 @@ fn what_cannot_be_served_is_told() {
     refused(&args!["--keys", &keys], exit::IO, "keys.toml");
     std::fs::write(&keys, "[[key]]\nid = 'a'\nsecret = '0123456789abcdef'\n").unwrap();
     refused(&args!["--keys", &keys], exit::ARGUMENTS, "chmod 600");
+    for flag in ["--read-only", "--no-upkeep"] {
+        let paced = args!["--anonymous", flag, "--rate", "5MB"];
+        refused(&paced, exit::ARGUMENTS, "cannot be used with");
+    }
     let nowhere = args!["--anonymous", "--listen", "192.0.2.1:1"];
     refused(&nowhere, exit::ARGUMENTS, "cannot listen at 192.0.2.1:1");
     refused(&args!["--anonymous", "--tls", &keys, &keys], exit::ARGUMENTS, "keys.toml");

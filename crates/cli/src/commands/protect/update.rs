@@ -28,22 +28,24 @@ pub fn run(args: &Protect, output: &Output) -> Outcome {
     let mut found = protections::among(&args.paths, wanted)?;
     let mut worst = Worst::default();
     found.failures.drain(..).for_each(|failure| worst.note(Err(failure), output));
-    if let Some(path) = found.others.first() {
-        if let Err(error) = path.symlink_metadata() {
-            return Err(Failure::io(format!("opening {}", shown(path)), &error));
-        }
-        let message = format!(
-            "{} is not protected yet, and has no parity; leave out --update, or if its parity is \
-             elsewhere, name the folder of the parity instead; if this folder should have parity, \
-             its disk may not be mounted",
-            shown(path)
-        );
-        worst.note(Err(Failure::not_recognised(message)), output);
-    }
+    found.others.iter().for_each(|path| worst.note(Err(unprotected(path)), output));
     for protection in &found.protections {
         worst.note(one(protection, args, output), output);
     }
     worst.end(output)
+}
+
+/// Returns the failure for a path that no protection was found for.
+fn unprotected(path: &Path) -> Failure {
+    if let Err(error) = path.symlink_metadata() {
+        return Failure::io(format!("opening {}", shown(path)), &error);
+    }
+    Failure::not_recognised(format!(
+        "{} is not protected yet, and has no parity; leave out --update, or if its parity is \
+         elsewhere, name the folder of the parity instead; if this folder should have parity, its \
+         disk may not be mounted",
+        shown(path)
+    ))
 }
 
 fn one(protection: &Protection, args: &Protect, output: &Output) -> Outcome {

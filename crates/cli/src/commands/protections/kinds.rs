@@ -7,8 +7,7 @@ use paritas_report::parts::ObjectStateWord;
 use paritas_report::protections::FindingStateWord;
 
 use super::command;
-use crate::commands::leftovers::quoted;
-use crate::output::counted;
+use crate::output::{counted, shell_path};
 
 /// What can be done about a kind of finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -208,7 +207,7 @@ pub fn beyond_repair(protection: &Protection) -> String {
     format!(
         "put copies of the lost files, whole or in part, anywhere into {}, or find more parity \
          files; then {} uses what they have",
-        quoted(protection.root()),
+        shell_path(protection.root()),
         command("repair", protection)
     )
 }

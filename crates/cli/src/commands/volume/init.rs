@@ -10,8 +10,8 @@ use paritas_volume::config::{Config, NodeEntry};
 use paritas_volume::node::{Abilities, Probe};
 use paritas_volume::{Member, Volume};
 
-use super::report;
-use crate::args::volume::{Init, NodeArg};
+use super::{members, report};
+use crate::args::volume::Init;
 use crate::commands::Outcome;
 use crate::exit::{Exit, Failure};
 use crate::output::{Output, counted, shown};
@@ -52,12 +52,7 @@ async fn write(args: &Init, code: &str) -> Result<(Config, Vec<Probe>), Failure>
         )));
     }
     let name = name(args);
-    let named = |(number, node): (usize, &NodeArg)| {
-        let name = node.name.clone().unwrap_or_else(|| format!("node{number}"));
-        (name, node.uri.clone())
-    };
-    let nodes = (1..).zip(&args.node).map(named).collect();
-    let nodes = entries(nodes, &args.domain, &args.credentials)?;
+    let nodes = entries(members::named(&args.node, &[]), &args.domain, &args.credentials)?;
     Ok(paritas_volume::create(&args.volume, &name, code, nodes, paritas_tune::codec_options)
         .await?)
 }

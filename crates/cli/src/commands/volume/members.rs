@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use paritas_report::volumes::{VolumeAddLine, VolumeDrainLine};
-use paritas_volume::config::{Config, NodeEntry};
+use paritas_volume::config::NodeEntry;
 use paritas_volume::node::Probe;
 use paritas_volume::{Edit, Volume};
 
@@ -16,7 +16,7 @@ use crate::output::{Output, counted, shown};
 /// Tries out new nodes, marks them, and adds them to the volume file.
 pub async fn add(args: &Add, output: &Output) -> Outcome {
     let mut edit = Edit::open(&args.volume)?;
-    let nodes = named(&args.node, edit.config());
+    let nodes = named(&args.node, &edit.config().nodes);
     let domains = of_nodes("--domain", &args.domain, &nodes)?;
     let credentials = of_nodes("--credentials", &args.credentials, &nodes)?;
     let mut nodes = init::entries(nodes, &domains, &credentials)?;
@@ -42,13 +42,14 @@ pub async fn add(args: &Add, output: &Output) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// Returns the name and the URI of each new node. Those without a name are numbered.
-fn named(nodes: &[NodeArg], config: &Config) -> Vec<(String, String)> {
+/// Returns the name and the URI of each new node. Those without a name are numbered, behind the
+/// `present` nodes.
+pub fn named(nodes: &[NodeArg], present: &[NodeEntry]) -> Vec<(String, String)> {
     let is_taken = |name: &str| {
-        config.nodes.iter().any(|node| node.name == name)
+        present.iter().any(|node| node.name == name)
             || nodes.iter().any(|node| node.name.as_deref() == Some(name))
     };
-    let numbers = config.nodes.len() + 1..;
+    let numbers = present.len() + 1..;
     let mut free = numbers.map(|number| format!("node{number}")).filter(|name| !is_taken(name));
     let mut name = |node: &NodeArg| node.name.clone().or_else(|| free.next()).unwrap_or_default();
     nodes.iter().map(|node| (name(node), node.uri.clone())).collect()

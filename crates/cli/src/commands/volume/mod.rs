@@ -20,7 +20,7 @@ use crate::args::volume::{self as args, Background, VolumeCommand};
 use crate::commands::Outcome;
 use crate::commands::many::Worst;
 use crate::exit::{self, Exit, Failure};
-use crate::output::{Output, shown};
+use crate::output::{Output, shell_name, shown};
 
 /// Number of small objects that are handled at a time.
 const AT_ONCE: usize = 16;
@@ -135,7 +135,7 @@ fn advise_nodes(volume: &Volume, path: &Path, output: &Output) {
 
 /// Returns what to do about a node that cannot be used.
 fn advice(path: &Path, node: &Member, trouble: NodeTrouble) -> String {
-    let name = shown(&node.name);
+    let (name, as_word) = (shown(&node.name), shell_name(&node.name));
     match trouble {
         NodeTrouble::Foreign => format!(
             "the place of {name} is not that node: mount the right disk there, or correct its `uri` \
@@ -148,8 +148,8 @@ fn advice(path: &Path, node: &Member, trouble: NodeTrouble) -> String {
         ),
         _ => {
             let command = match node.is_drained {
-                true => report::command("drain", path, &format!(" {name} --remove")),
-                false => report::command("replace", path, &format!(" {name}")),
+                true => report::command("drain", path, &format!(" --remove {as_word}")),
+                false => report::command("replace", path, &format!(" {as_word}")),
             };
             format!("mount the disk of {name} or start its server; if it is lost, {command}")
         }

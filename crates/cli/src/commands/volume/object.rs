@@ -21,10 +21,9 @@ use crate::args::is_stdout;
 use crate::args::volume::{Cat, Get, Put, Staleness};
 use crate::commands::Outcome;
 use crate::commands::decode::is_folder;
-use crate::commands::leftovers::quoted;
 use crate::commands::source;
 use crate::exit::{self, Exit, Failure};
-use crate::output::{self, Output, Progress, counted, shown};
+use crate::output::{self, Output, Progress, counted, shell_name, shell_path, shown};
 
 /// Stores a file or a pipe.
 pub async fn put(volume: &Volume, args: &Put, output: &Output) -> Outcome {
@@ -96,7 +95,7 @@ pub fn put_options(args: &Put, progress: &Arc<Progress>) -> Result<PutOptions, F
 
 /// Opens a file or standard input, which is to be stored under a name.
 pub fn open_source(args: &Put, path: &Path, name: &ObjectName) -> Result<FileSource, Failure> {
-    let (volume, name) = (quoted(&args.volume), quoted(Path::new(name.as_str())));
+    let (volume, name) = (shell_path(&args.volume), shell_name(name.as_str()));
     let piped = format!("paritas volume put {volume} - {name}");
     source::open(path, |_| "--recursive stores the files in it".to_owned(), &piped)
 }
@@ -300,7 +299,7 @@ fn advise_to_verify(
 ) {
     let is_flawed = object.flaws().iter().any(|flaw| flaw.shard.is_some());
     if is_flawed && volume.troubles().is_empty() {
-        let name = format!(" {} --deep", quoted(Path::new(name.as_str())));
+        let name = format!(" --deep {}", shell_name(name.as_str()));
         output.next(&format!("{} tells what is wrong", report::command("verify", path, &name)));
     }
 }

@@ -13,12 +13,11 @@ use paritas_volume::{
     Flaw, FoundObject, FullPass, Listed, ObjectName, ScrubPass, ScrubStatus, Volume, Waiting,
 };
 
-use crate::commands::leftovers::quoted;
-use crate::output::{Output, counted, shown, time_text};
+use crate::output::{Output, counted, shell_path, shown, time_text};
 
 /// Returns a command on a volume as a user types it.
 pub fn command(verb: &str, path: &Path, more: &str) -> String {
-    format!("`paritas volume {verb} {}{more}`", quoted(path))
+    format!("`paritas volume {verb} {}{more}`", shell_path(path))
 }
 
 /// Returns the command that repairs all objects, and what it does. Damage that only a deep look has

@@ -13,10 +13,9 @@ use walkdir::WalkDir;
 use super::{AT_ONCE, each, folder_prefix, object, report};
 use crate::args::volume::{Get, Put};
 use crate::commands::Outcome;
-use crate::commands::leftovers::quoted;
 use crate::commands::many::Worst;
 use crate::exit::{self, Exit, Failure};
-use crate::output::{Output, Progress, shown};
+use crate::output::{Output, Progress, shell_name, shown};
 
 /// Largest number of bytes of an object that is handled side by side with others. Each may take as
 /// much memory as the volume file allows for a put or a get.
@@ -216,7 +215,7 @@ fn collision(names: &BTreeSet<String>, item: &TreeItem, args: &Get, failure: Fai
     let mut below = names.range(below.clone()..).take_while(|other| other.starts_with(&below));
     let other = above.map(str::to_owned).find(|above| names.contains(above));
     let Some(other) = other.or_else(|| below.next().cloned()) else { return failure };
-    let get = format!(" {} FILE", quoted(Path::new(name)));
+    let get = format!(" {} FILE", shell_name(name));
     let get = report::command("get", &args.volume, &get);
     let (name, other) = (shown(name), shown(&other));
     let message = format!(

@@ -1,5 +1,6 @@
 //! `paritas volume verify`, `repair`, `keep`, `replace`, `promote` and `reencode`.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -79,20 +80,43 @@ impl Shares {
     }
 }
 
+/// The objects of the names and prefixes that the user gave.
+#[derive(Default)]
+struct Given {
+    /// The objects, each once.
+    items: Vec<Item>,
+    /// Why some names and prefixes have no object.
+    failures: Vec<Failure>,
+}
+
 /// Returns the objects of the given names and prefixes. `below` returns those of a prefix.
-async fn items(
+async fn given(
     volume: &Volume,
     names: &[String],
     below: impl AsyncFn(&str) -> Result<Vec<Item>, Failure>,
-) -> Result<Vec<Item>, Failure> {
-    let mut items = Vec::new();
+) -> Given {
+    let mut given = Given::default();
+    let mut places: BTreeMap<ObjectName, usize> = BTreeMap::new();
     for name in names {
-        match name.ends_with('/') {
-            true => items.extend(below(name).await?),
-            false => items.push(named(volume, name).await?),
+        let found = match name.ends_with('/') {
+            true => below(name).await,
+            false => named(volume, name).await.map(|item| vec![item]),
+        };
+        let items = found.unwrap_or_else(|failure| {
+            given.failures.push(failure);
+            Vec::new()
+        });
+        for item in items {
+            match places.entry(item.name.clone()) {
+                Entry::Occupied(place) => given.items[*place.get()].is_named |= item.is_named,
+                Entry::Vacant(place) => {
+                    place.insert(given.items.len());
+                    given.items.push(item);
+                }
+            }
         }
     }
-    Ok(items)
+    given
 }
 
 /// Returns the objects whose names begin with a prefix.
@@ -183,12 +207,16 @@ pub async fn verify(volume: &mut Volume, args: &Verify, output: &Output) -> Outc
         true => Some(volume.overview("").await?),
         false => None,
     };
-    let items = match &overview {
-        Some(overview) => all_items(overview, args.deep, output),
-        None => items(volume, &args.names, async |it| listed(volume, it, output).await).await?,
+    let Given { items, failures } = match &overview {
+        Some(overview) => {
+            let items = all_items(overview, args.deep, output);
+            Given { items, ..Given::default() }
+        }
+        None => given(volume, &args.names, async |it| listed(volume, it, output).await).await,
     };
     let (shares, mut tally) =
         (Shares::of(volume, &items, output), ObjectTally::new(args.only_bad, args.deep, output));
+    failures.into_iter().for_each(|failure| tally.note(Err(failure)));
     let volume = &*volume;
     let check = async |item: Item| {
         let start = Instant::now();
@@ -279,7 +307,9 @@ pub async fn repair(args: &Repair, output: &Output) -> Outcome {
                 true => most_urgent_first(&volume, &mut tally).await?,
                 false => {
                     let below = async |prefix: &str| listed(&volume, prefix, output).await;
-                    items(&volume, &args.names, below).await?
+                    let Given { items, failures } = given(&volume, &args.names, below).await;
+                    failures.into_iter().for_each(|failure| tally.note(Err(failure)));
+                    items
                 }
             };
             repair_items(&mut volume, items, (is_all, args.deep), &mut tally).await;
@@ -291,8 +321,10 @@ pub async fn repair(args: &Repair, output: &Output) -> Outcome {
     }
     let outcome = tally.end();
     // When the nodes are back, another repair can do the rest.
-    if !volume.troubles().is_empty() {
-        super::advise(&volume, &args.volume, &outcome, args.deep, output);
+    super::advise_nodes(&volume, &args.volume, output);
+    let is_left = volume.troubles().is_empty() && matches!(outcome, Ok(Exit::Repairable));
+    if is_left && !args.deep && !args.scrub {
+        output.next(&report::repair_command(&args.volume, true));
     }
     outcome
 }
@@ -492,7 +524,7 @@ fn written_text(repaired: &Repaired, did: &str) -> String {
 pub async fn promote(args: &Promote, output: &Output) -> Outcome {
     let mut volume = super::open_background(&args.volume, args.background)?;
     let below = async |prefix: &str| waiting(&volume, prefix, output).await;
-    let items = chosen(&volume, &args.objects, below).await?;
+    let Given { items, failures } = chosen(&volume, &args.objects, below).await?;
     let shares = Shares::of(&mut volume, &items, output);
     let promote = async |item: Item| {
         let start = Instant::now();
@@ -513,7 +545,9 @@ pub async fn promote(args: &Promote, output: &Output) -> Outcome {
         shares.progress.aside(|| output.result(line, || written_text(&promoted, &did)));
         Ok(if promoted.is_owed { Exit::Repairable } else { Exit::Done })
     };
-    each(items, 1, output, promote).await.end(output)
+    let mut worst = each(items, 1, output, promote).await;
+    failures.into_iter().for_each(|failure| worst.note(Err(failure), output));
+    worst.end(output)
 }
 
 /// Returns the objects that a command with `--all` works on. `below` returns those of a prefix.
@@ -521,10 +555,10 @@ async fn chosen(
     volume: &Volume,
     objects: &Objects,
     below: impl AsyncFn(&str) -> Result<Vec<Item>, Failure>,
-) -> Result<Vec<Item>, Failure> {
+) -> Result<Given, Failure> {
     match objects.all {
-        true => below("").await,
-        false => items(volume, &objects.names, below).await,
+        true => Ok(Given { items: below("").await?, ..Given::default() }),
+        false => Ok(given(volume, &objects.names, below).await),
     }
 }
 
@@ -548,7 +582,7 @@ async fn waiting(volume: &Volume, prefix: &str, output: &Output) -> Result<Vec<I
 pub async fn reencode(args: &Reencode, output: &Output) -> Outcome {
     let mut volume = super::open_background(&args.volume, args.background)?;
     let below = async |prefix: &str| listed(&volume, prefix, output).await;
-    let items = chosen(&volume, &args.objects, below).await?;
+    let Given { items, failures } = chosen(&volume, &args.objects, below).await?;
     let shares = Shares::of(&mut volume, &items, output);
     let reencode = async |item: Item| {
         let start = Instant::now();
@@ -580,7 +614,9 @@ pub async fn reencode(args: &Reencode, output: &Output) -> Outcome {
         shares.progress.aside(|| output.result(line, text));
         Ok(if is_owed { Exit::Repairable } else { Exit::Done })
     };
-    each(items, 1, output, reencode).await.end(output)
+    let mut worst = each(items, 1, output, reencode).await;
+    failures.into_iter().for_each(|failure| worst.note(Err(failure), output));
+    worst.end(output)
 }
 
 /// Converts an object to the volume's code. If it is replaced meanwhile, tries once more, unless

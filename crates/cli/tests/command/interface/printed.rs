@@ -302,7 +302,7 @@ fn output_that_fails_exits_with_6() {
         let run = finish(command).expect(exit::IO);
         assert!(run.stderr.contains("standard output") && run.stderr.contains("space"), "{run}");
     }
-    run(args!["man", "/dev/full"]).expect(exit::IO);
+    run(args!["man", "/dev/full"]).expect(exit::ARGUMENTS);
     // The command has still done its work.
     assert_eq!(fs::read(&out).unwrap(), yard.content);
     // A report on standard error is output, too.

@@ -125,6 +125,22 @@ fn a_repair_that_fails_says_so_even_if_it_is_quiet() {
 
 /// New permissions are in the catalogue, and need no parity of files.
 #[test]
+fn an_update_names_every_path_that_it_cannot_update() {
+    let yard = Yard::protected(&[]);
+    let [one, two, none] = ["one", "two", "none"].map(|name| yard.root().with_file_name(name));
+    [&one, &two].iter().for_each(|folder| fs::create_dir(folder).unwrap());
+    fs::write(yard.photo("new"), "new").unwrap();
+    let update = run(args!["protect", "--update", &one, &none, &two, yard.root()]);
+    let update = update.expect(exit::IO);
+    for path in [&one, &two, &none] {
+        let named = path.to_str().unwrap();
+        assert!(update.stderr.contains(named), "{update}");
+    }
+    assert!(update.text().contains("new"), "{update}");
+    run(args!["verify", yard.root()]).expect(exit::DONE);
+}
+
+#[test]
 fn an_update_says_that_no_bytes_have_changed() {
     let yard = Yard::protected(&[]);
     fs::set_permissions(yard.photo("z"), Permissions::from_mode(0o600)).unwrap();

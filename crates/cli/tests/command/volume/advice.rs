@@ -33,6 +33,63 @@ fn damage_that_only_a_deep_look_finds_is_repaired_by_the_advised_command() {
     tank.run("verify", &args!["--deep"]).expect(exit::DONE);
 }
 
+/// A name or prefix without objects does not keep others from their turn, and each object has one.
+#[test]
+fn every_object_that_is_named_has_its_turn_once() {
+    let tank = Tank::new(3, "2+1");
+    for name in ["a", "x/b"] {
+        tank.put(name, &Chance(1).bytes(100_000));
+    }
+    let shards: Vec<PathBuf> = tank
+        .files()
+        .into_iter()
+        .filter(|path| path.to_string_lossy().contains(".0of3.paritas"))
+        .collect();
+    assert_eq!(shards.len(), 2);
+    shards.iter().for_each(|shard| fs::remove_file(shard).unwrap());
+    let names = args!["none/", "a", "../no", "a", "x/", "x/b"];
+    let verify = tank.run("verify", &names).expect(exit::NOT_RECOGNISED);
+    let lines = verify.results();
+    let verified = lines.iter().filter(|line| line["type"] == "volume-verify");
+    let verified: Vec<&Value> = verified.map(|line| &line["name"]).collect();
+    assert_eq!(verified, ["a", "x/b"], "{verify}");
+    let repair = tank.run("repair", &names).expect(exit::NOT_RECOGNISED);
+    let lines = repair.results();
+    let repaired = lines.iter().filter(|line| line["type"] == "volume-repair");
+    let stored: Vec<&Value> = repaired.map(|line| &line["stored"]).collect();
+    assert_eq!(stored, [1, 1], "{repair}");
+    tank.run("verify", &[]).expect(exit::DONE);
+}
+
+/// The advised command can be run as it is printed, whatever the name of the object.
+#[test]
+fn advice_about_odd_names_can_be_followed() {
+    let tank = Tank::new(3, "2+1");
+    let bytes = Chance(1).bytes(100_000);
+    let odd = ["-dash", "it's", "a b\n"];
+    for name in odd {
+        let put = args!["volume", "put", tank.path("tank.toml"), "--", "-", name];
+        run_with_input(put, &bytes).expect(exit::DONE);
+    }
+    tank.files()
+        .iter()
+        .filter(|path| path.to_string_lossy().contains(".0of3.paritas"))
+        .for_each(|shard| fs::write(shard, "damaged").unwrap());
+    for name in odd {
+        // Sometimes the other shards come sooner, and the damaged one is not missed.
+        let advised = (0..50).find_map(|_| {
+            let got = run(args!["volume", "get", tank.path("tank.toml"), "--", name, "-"]);
+            let told = got.expect(exit::DONE).stderr;
+            let (_, advised) = told.split_once("next: `paritas ")?;
+            Some(advised.split_once('`').unwrap().0.to_owned())
+        });
+        let advised = format!("{} {}", env!("CARGO_BIN_EXE_paritas"), advised.unwrap());
+        let mut shell = Command::new("bash");
+        shell.args(["-c", &advised]);
+        finish(shell).expect(exit::REPAIRABLE);
+    }
+}
+
 #[test]
 fn marks_that_cannot_be_read_are_found_by_a_deep_look_at_everything() {
     let tank = Tank::new(3, "2+1");

@@ -164,7 +164,7 @@ fn every_verdict_names_the_next_command() {
         assert!(told("verify", &[]).contains(&repair));
         // `get` may have read only the other shards, because they came sooner.
         let get = told("get", &args!["object", &out, "--force"]);
-        let verify = format!("`paritas volume verify {} object --deep`", volume.display());
+        let verify = format!("`paritas volume verify {} --deep object`", volume.display());
         assert_eq!(get.contains(&verify), get.contains("shard 0:"), "{get}");
         run(args!["volume", "repair", &volume]).expect(exit::DONE);
         assert!(!told("verify", &[]).contains("next:"));
