@@ -557,7 +557,8 @@ paritas_status paritas_file_verify(const char *const *paths,
 /**
  * Writes the damaged and missing shards of an object anew, into the folder `to`, or where they
  * belong if `to` is null. The object is given as for paritas_file_decode(). `repaired` receives
- * the number of shards that were written, unless it is null.
+ * the number of shards that were written, unless it is null. If shards could not be opened, they
+ * stay as they are, and PARITAS_IO is returned once all others are whole.
  */
 paritas_status paritas_file_repair(const char *const *paths,
                                    size_t path_count,
