@@ -382,6 +382,13 @@ static void files(const char *folder) {
     OK(paritas_file_repair(&folder, 1, NULL, NULL, &repaired));
     CHECK(repaired == 1);
     OK(paritas_file_verify(&folder, 1, NULL, NULL));
+    /* A shard that cannot be opened, because it is a link to itself, is not repaired. */
+    CHECK(unlink(shard) == 0 && symlink(shard, shard) == 0);
+    CHECK(paritas_file_repair(&folder, 1, NULL, NULL, &repaired) == PARITAS_IO && repaired == 0);
+    CHECK(strstr(paritas_last_message(), "could not be opened, and was left unchanged") != NULL);
+    CHECK(unlink(shard) == 0);
+    OK(paritas_file_repair(&folder, 1, NULL, NULL, &repaired));
+    CHECK(repaired == 1);
     for (int i = 0; i < 3; i++) {
         snprintf(shard, sizeof shard, "%s/object.%dof6.paritas", folder, i);
         CHECK(unlink(shard) == 0);
