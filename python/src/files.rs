@@ -251,8 +251,9 @@ fn expect_read(found: &Inventory) -> paritas_shards::Result<()> {
 /// Makes every shard of the objects in `paths` whole again. New shards go to the directory `to`,
 /// which must exist, by default to the directories in `paths` and those of the other shards; one of
 /// these that does not exist is made if shards belong there. Returns a report for each object. If
-/// some objects cannot be repaired, because too much is lost or shards cannot be opened, or if shards
-/// or paths cannot be read, all others are repaired, and then the first such error is raised.
+/// some objects cannot be repaired, because too much is lost or shards cannot be opened, or if
+/// shards or paths cannot be read, all others are repaired, and then the first such error is
+/// raised.
 #[pyfunction]
 #[pyo3(signature = (paths, *, to = None, sync = true, threads = None))]
 pub fn repair_files(

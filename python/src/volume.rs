@@ -248,8 +248,8 @@ impl Volume {
     /// With fewer nodes than shards, a node has several shards: `status().tolerance` says how many
     /// nodes may be lost.
     ///
-    /// Raises ExistsError if the file exists, if a node already has files, or if two nodes are at the
-    /// same place, and StorageError if a node does not answer.
+    /// Raises ExistsError if the file exists, if a node already has files, or if two nodes are at
+    /// the same place, and StorageError if a node does not answer.
     #[staticmethod]
     #[pyo3(signature = (path, nodes, code = CodeOrSpec::default(), *, name = None))]
     fn create(
@@ -290,13 +290,13 @@ impl Volume {
     /// `read`, and begins no call after an interrupt.
     ///
     /// `notes` are names and texts that are kept with it, such as `{"content-type": "text/html"}`.
-    /// `modified` is the time at which its source last changed, in seconds since 1970. With `create`,
-    /// an object of this name is not replaced; of puts through one volume at the same moment, one
-    /// creates it.
+    /// `modified` is the time at which its source last changed, in seconds since 1970. With
+    /// `create`, an object of this name is not replaced; of puts through one volume at the same
+    /// moment, one creates it.
     ///
-    /// Returns the known facts about the object. Raises ExistsError if `create` is set and there is an
-    /// object of this name, and StorageError if too few nodes accept it, or if the source raises an
-    /// exception, which is then the cause. After an error, nothing new is visible.
+    /// Returns the known facts about the object. Raises ExistsError if `create` is set and there is
+    /// an object of this name, and StorageError if too few nodes accept it, or if the source raises
+    /// an exception, which is then the cause. After an error, nothing new is visible.
     #[pyo3(signature = (name, source, *, notes = None, modified = None, create = false))]
     fn put(
         &self,
@@ -382,8 +382,8 @@ impl Volume {
         Ok(bytes.finish())
     }
 
-    /// Writes an object to a file, which appears when it is complete. Raises ExistsError if the file
-    /// exists, unless `force` is set.
+    /// Writes an object to a file, which appears when it is complete. Raises ExistsError if the
+    /// file exists, unless `force` is set.
     #[pyo3(signature = (name, path, *, force = false))]
     fn get_file(&self, py: Python<'_>, name: Name, path: PathBuf, force: bool) -> Result<()> {
         let opened = self.opened()?;

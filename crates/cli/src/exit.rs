@@ -161,7 +161,8 @@ pub fn make_out(folder: &Path) -> Result<NewFolders, Failure> {
     make_folder_of("--out ", folder)
 }
 
-/// Creates a folder if it does not exist, and those above it. Refuses a path that is something else.
+/// Creates a folder if it does not exist, and those above it. Refuses a path that is something
+/// else.
 pub fn make_folder(folder: &Path) -> Result<NewFolders, Failure> {
     make_folder_of("", folder)
 }

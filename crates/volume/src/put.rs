@@ -454,8 +454,7 @@ impl<'a> PutHands<'a> {
             return error;
         }
         let (flaws, name) = (told(&self.name.log.flaws), self.name.files.name);
-        let quorum = self.name.files.cluster.quorum;
-        let needed = quorum.to_write();
+        let needed = self.name.files.cluster.quorum.to_write();
         let (kind, message) = match outcome {
             PutOutcome::NotFound => (ErrorKind::NotFound, format!("there is no object {name}")),
             PutOutcome::Open { written, .. } => (
@@ -468,18 +467,7 @@ impl<'a> PutHands<'a> {
                 ),
             ),
             PutOutcome::Refused { answered, stored } => {
-                let (nodes, must) = (quorum.nodes(), quorum.to_read().max(needed));
-                let (did, shards) = match &self.content {
-                    NewContent::Removed => ("removed", String::new()),
-                    _ => {
-                        ("written", format!(", and {} could be stored", counted(*stored, "shard")))
-                    }
-                };
-                let message = format!(
-                    "{name} is not {did}: {answered} of {nodes} nodes answered, {must} \
-                     must{shards}. {flaws}"
-                );
-                (ErrorKind::TooFewNodes, message)
+                (ErrorKind::TooFewNodes, self.refusal(*answered, *stored))
             }
             PutOutcome::Superseded if self.options.expected == Expected::Nothing => {
                 (ErrorKind::Exists, format!("the object {name} exists, and must not be replaced"))
@@ -491,6 +479,20 @@ impl<'a> PutHands<'a> {
             PutOutcome::Committed { .. } => (ErrorKind::Internal, "the put succeeded".to_owned()),
         };
         self.with_cause(Error::new(kind, message))
+    }
+
+    /// Returns the message of a put or removal that made nothing visible.
+    fn refusal(&self, answered: usize, stored: usize) -> String {
+        let (flaws, name) = (told(&self.name.log.flaws), self.name.files.name);
+        let quorum = self.name.files.cluster.quorum;
+        let (nodes, must) = (quorum.nodes(), quorum.to_read().max(quorum.to_write()));
+        let (did, shards) = match &self.content {
+            NewContent::Removed => ("removed", String::new()),
+            _ => ("written", format!(", and {} could be stored", counted(stored, "shard"))),
+        };
+        format!(
+            "{name} is not {did}: {answered} of {nodes} nodes answered, {must} must{shards}. {flaws}"
+        )
     }
 
     /// Adds to the error of a put that a node had no space, if one had none.

@@ -48,17 +48,20 @@ pub fn run(args: &Encode, output: &Output) -> Outcome {
     warn_of_leftovers(&job, output);
     let mut line = line(&spec, &job, &report, seconds);
     line.warnings.splice(0..0, cost);
-    output.result(line, || {
-        format!(
-            "{}: {} as {} of {spec}, {} stored, object {}",
-            shown(&job.name),
-            output::bytes(report.length),
-            counted(report.shards.len(), "shard"),
-            output::bytes(report.stored),
-            report.object
-        ) + &stages_note(stages)
-    });
+    output.result(line, || text(&spec, &job, &report) + &stages_note(stages));
     Ok(Exit::Done)
+}
+
+/// Returns the result for people.
+fn text(spec: &str, job: &EncodeJob, report: &EncodeReport) -> String {
+    format!(
+        "{}: {} as {} of {spec}, {} stored, object {}",
+        shown(&job.name),
+        output::bytes(report.length),
+        counted(report.shards.len(), "shard"),
+        output::bytes(report.stored),
+        report.object
+    )
 }
 
 /// Returns the packet size in bytes that the arguments ask for; `None` means the default.
