@@ -10,8 +10,8 @@ use paritas_volume::config::{Config, NodeEntry};
 use paritas_volume::node::{Abilities, Probe};
 use paritas_volume::{Member, Volume};
 
-use super::{members, report};
-use crate::args::volume::Init;
+use super::report;
+use crate::args::volume::{Init, NodeArg};
 use crate::commands::Outcome;
 use crate::exit::{Exit, Failure};
 use crate::output::{Output, counted, shown};
@@ -52,7 +52,7 @@ async fn write(args: &Init, code: &str) -> Result<(Config, Vec<Probe>), Failure>
         )));
     }
     let name = name(args);
-    let nodes = entries(members::named(&args.node, &[]), &args.domain, &args.credentials)?;
+    let nodes = entries(named(&args.node, &[]), &args.domain, &args.credentials)?;
     Ok(paritas_volume::create(&args.volume, &name, code, nodes, paritas_tune::codec_options)
         .await?)
 }
@@ -78,6 +78,19 @@ async fn read(path: &Path) -> Result<(Config, Vec<Probe>), Failure> {
 fn name(args: &Init) -> String {
     let of_file = || args.volume.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     args.name.clone().or_else(of_file).unwrap_or_default()
+}
+
+/// Returns the name and the URI of each new node. Those without a name are numbered, behind the
+/// `present` nodes.
+pub fn named(nodes: &[NodeArg], present: &[NodeEntry]) -> Vec<(String, String)> {
+    let is_taken = |name: &str| {
+        present.iter().any(|node| node.name == name)
+            || nodes.iter().any(|node| node.name.as_deref() == Some(name))
+    };
+    let numbers = present.len() + 1..;
+    let mut free = numbers.map(|number| format!("node{number}")).filter(|name| !is_taken(name));
+    let mut name = |node: &NodeArg| node.name.clone().or_else(|| free.next()).unwrap_or_default();
+    nodes.iter().map(|node| (name(node), node.uri.clone())).collect()
 }
 
 /// Returns the entries for the volume file of `nodes`, which are names and URIs. `domains` and

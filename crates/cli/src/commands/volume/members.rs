@@ -8,7 +8,7 @@ use paritas_volume::node::Probe;
 use paritas_volume::{Edit, Volume};
 
 use super::{init, report, upkeep};
-use crate::args::volume::{Add, Drain, NodeArg};
+use crate::args::volume::{Add, Drain};
 use crate::commands::Outcome;
 use crate::exit::{Exit, Failure};
 use crate::output::{Output, counted, shown};
@@ -16,7 +16,7 @@ use crate::output::{Output, counted, shown};
 /// Tries out new nodes, marks them, and adds them to the volume file.
 pub async fn add(args: &Add, output: &Output) -> Outcome {
     let mut edit = Edit::open(&args.volume)?;
-    let nodes = named(&args.node, &edit.config().nodes);
+    let nodes = init::named(&args.node, &edit.config().nodes);
     let domains = of_nodes("--domain", &args.domain, &nodes)?;
     let credentials = of_nodes("--credentials", &args.credentials, &nodes)?;
     let mut nodes = init::entries(nodes, &domains, &credentials)?;
@@ -40,19 +40,6 @@ pub async fn add(args: &Add, output: &Output) -> Outcome {
     edit.save()?;
     report_added(&args.volume, &volume, &nodes, &probes, output);
     Ok(Exit::Done)
-}
-
-/// Returns the name and the URI of each new node. Those without a name are numbered, behind the
-/// `present` nodes.
-pub fn named(nodes: &[NodeArg], present: &[NodeEntry]) -> Vec<(String, String)> {
-    let is_taken = |name: &str| {
-        present.iter().any(|node| node.name == name)
-            || nodes.iter().any(|node| node.name.as_deref() == Some(name))
-    };
-    let numbers = present.len() + 1..;
-    let mut free = numbers.map(|number| format!("node{number}")).filter(|name| !is_taken(name));
-    let mut name = |node: &NodeArg| node.name.clone().or_else(|| free.next()).unwrap_or_default();
-    nodes.iter().map(|node| (name(node), node.uri.clone())).collect()
 }
 
 /// Returns the values of `flag`, each with its node's name. The name may be left out if there is
