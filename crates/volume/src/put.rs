@@ -39,6 +39,12 @@ use crate::transfer::send::{Sent, send};
 use crate::turns::NameTurn;
 use crate::unfinished::PutRecord;
 
+/// Returns the error for a name that has an object, although a put expects none.
+pub(crate) fn exists(name: &ObjectName) -> Error {
+    let message = format!("the object {name} exists, and must not be replaced");
+    Error::new(ErrorKind::Exists, message)
+}
+
 /// The settings of a put.
 #[derive(Clone, Default)]
 #[non_exhaustive]
@@ -470,7 +476,7 @@ impl<'a> PutHands<'a> {
                 (ErrorKind::TooFewNodes, self.refusal(*answered, *stored))
             }
             PutOutcome::Superseded if self.options.expected == Expected::Nothing => {
-                (ErrorKind::Exists, format!("the object {name} exists, and must not be replaced"))
+                return exists(name);
             }
             PutOutcome::Superseded => {
                 let what = "was written, replaced or removed meanwhile; what is there now stays";

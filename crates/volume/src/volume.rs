@@ -10,9 +10,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use paritas::{Code, CodecOptions, Spec};
 use paritas_shards::FileTarget;
-#[cfg(doc)]
-use paritas_store::error::ErrorKind;
-use paritas_store::error::Result;
+use paritas_store::error::{ErrorKind, Result};
 use paritas_store::place::source::SteadyFile;
 
 use crate::claim::Claim;
@@ -37,7 +35,7 @@ use crate::placement::Member;
 use crate::plain::{self, Pattern, PlainFiles};
 use crate::promote::{Repaired, promote};
 use crate::protocol::{Expected, Listed};
-use crate::put::{PutJob, PutOptions, PutReport, RemoveJob, RemoveReport};
+use crate::put::{PutJob, PutOptions, PutReport, RemoveJob, RemoveReport, exists};
 use crate::reencode::{ReencodeJob, Reencoded, renote};
 use crate::repair::NameRepair;
 use crate::replace::{FillJob, Filled};
@@ -207,6 +205,19 @@ impl Volume {
     /// sure which version is the newest ([`ErrorKind::TooFewNodes`]).
     pub async fn find(&self, name: &ObjectName, options: GetOptions) -> Result<FoundObject> {
         FindJob { options, ..FindJob::of(&self.cluster, name) }.run().await
+    }
+
+    /// Checks that a name has no object, before a put that expects none ([`Expected::Nothing`])
+    /// reads its source.
+    ///
+    /// # Errors
+    /// If there is one ([`ErrorKind::Exists`]), or as [`Volume::find`].
+    pub async fn expect_absent(&self, name: &ObjectName) -> Result<()> {
+        match self.find(name, GetOptions::default()).await {
+            Ok(_) => Err(exists(name)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     /// Writes an object's bytes in `range` to `sink`, all of them if `range` is `None`. If all of

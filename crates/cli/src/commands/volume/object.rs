@@ -12,8 +12,7 @@ use paritas_report::parts::DigestText;
 use paritas_report::volumes::{VolumeCatLine, VolumeGetLine, VolumePutLine};
 use paritas_shards::{Attributes, FileSource, FileTarget, Preserve};
 use paritas_volume::{
-    Error, ErrorKind, Expected, FoundObject, GetOptions, ObjectName, PutOptions, PutReport,
-    SteadyFile, Volume,
+    ErrorKind, Expected, FoundObject, ObjectName, PutOptions, PutReport, SteadyFile, Volume,
 };
 
 use super::report;
@@ -29,7 +28,7 @@ use crate::output::{self, Output, Progress, counted, shell_name, shell_path, sho
 pub async fn put(volume: &Volume, args: &Put, output: &Output) -> Outcome {
     let name = ObjectName::new(args.name.as_str())?;
     if args.if_absent {
-        expect_absent(volume, &name).await?;
+        volume.expect_absent(&name).await?;
     }
     if args.resume {
         return put_in_pieces(volume, args, &name, output).await;
@@ -38,18 +37,6 @@ pub async fn put(volume: &Volume, args: &Put, output: &Output) -> Outcome {
     let progress = Arc::new(output.progress(source.length));
     let options = put_options(args, &progress)?;
     put_source(volume, args, source, &name, options, &progress, output).await
-}
-
-/// Refuses a name that has an object, before anything is read.
-async fn expect_absent(volume: &Volume, name: &ObjectName) -> Result<(), Failure> {
-    match volume.find(name, GetOptions::default()).await {
-        Ok(_) => {
-            let exists = format!("the object {name} exists, and must not be replaced");
-            Err(Error::new(ErrorKind::Exists, exists).into())
-        }
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(error.into()),
-    }
 }
 
 /// Stores a file in pieces. Pieces that an interrupted command has stored are used again.
