@@ -324,9 +324,9 @@ impl Codec {
     /// ```
     ///
     /// # Errors
-    /// If `node` does not exist or holds no data ([`crate::ErrorKind::Parameters`]), or if the
-    /// number of shards or a length is wrong ([`crate::ErrorKind::Buffers`],
-    /// [`crate::ErrorKind::Length`]).
+    /// If `node` does not exist, or holds no data or none that parity depends on
+    /// ([`crate::ErrorKind::Parameters`]), or if the number of shards or a length is wrong
+    /// ([`crate::ErrorKind::Buffers`], [`crate::ErrorKind::Length`]).
     pub fn update<P: AsMut<[u8]>>(
         &self,
         node: impl Into<NodeId>,

@@ -39,6 +39,7 @@ use crate::run::threads::Threads;
 const PACKET: usize = 64;
 
 /// Options for running LT codes.
+#[must_use]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LtOptions {

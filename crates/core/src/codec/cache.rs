@@ -133,15 +133,25 @@ impl Answers {
         self.oldest_first.push_back((hash, weight));
         self.operands += weight.operands;
         self.planned += usize::from(weight.is_planned);
-        while self.oldest_first.len() > KEPT_ANSWERS
-            || self.planned > KEPT_PROGRAMS
-            || self.oldest_first.len() > 1 && self.operands > KEPT_OPERANDS
-        {
-            let Some((oldest, weight)) = self.oldest_first.pop_front() else { return };
+        while let Some((oldest, weight)) = self.drop_one_of_too_many() {
             self.operands -= weight.operands;
             self.planned -= usize::from(weight.is_planned);
             self.by_hash.remove(&oldest);
         }
+    }
+
+    /// Takes the oldest answer off the list if there are too many, or the oldest one that begins
+    /// with a plan if only these are too many.
+    fn drop_one_of_too_many(&mut self) -> Option<(u64, AnswerWeight)> {
+        let count = self.oldest_first.len();
+        if count > KEPT_ANSWERS || count > 1 && self.operands > KEPT_OPERANDS {
+            return self.oldest_first.pop_front();
+        }
+        if self.planned <= KEPT_PROGRAMS {
+            return None;
+        }
+        let place = self.oldest_first.iter().position(|(_, weight)| weight.is_planned)?;
+        self.oldest_first.remove(place)
     }
 }
 
@@ -194,6 +204,11 @@ mod tests {
             assert!(!(1..=most).any(is_new));
             assert!(is_new(0), "the oldest was dropped");
         }
+        // Too many plans do not push direct answers out.
+        let cache = Cache::default();
+        assert!(is_new(&cache, 0, 1, false));
+        assert!((1..=KEPT_PROGRAMS + 1).all(|node| is_new(&cache, node, 1, true)));
+        assert!(!is_new(&cache, 0, 1, false) && is_new(&cache, 1, 1, true));
         let cache = Cache::default();
         let is_new = |node, operands| is_new(&cache, node, operands, false);
         let third = KEPT_OPERANDS / 3;

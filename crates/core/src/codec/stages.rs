@@ -2,7 +2,7 @@
 
 use crate::codec::Codec;
 use crate::codec::question::Question;
-use crate::define::cells::{CellId, CellSet};
+use crate::define::cells::{CellId, CellSet, NodeId};
 use crate::error::{Error, Result};
 use crate::run::buffers::Buffer;
 
@@ -61,9 +61,12 @@ impl Codec {
                 }
             }
         }
-        let present = nodes.iter().filter(|node| matches!(node, Buffer::Source(_))).count();
         let buffers = nodes.iter_mut().map(Buffer::reborrow).enumerate();
         let computed = self.engine.answer(&Question::Compute(have, want), buffers);
-        computed.map_err(|error| self.by_shards(error, stage, present))
+        computed.map_err(|error| {
+            let is_present = |node: &&NodeId| matches!(nodes[node.index()], Buffer::Source(_));
+            let present = code.nodes_at(stage).iter().filter(is_present).count();
+            self.by_shards(error, stage, present)
+        })
     }
 }

@@ -25,8 +25,8 @@ impl Code {
     pub fn fewest_ones(&self) -> usize {
         let data = self.data_cells().len();
         match self.symbol_shape() {
-            Some((k, m)) => m * data + k * m - most_permutations(k, m),
-            None => self.tolerance() * data,
+            Some((k, m)) if m > 0 => m * data + k * m - most_permutations(k, m),
+            _ => self.tolerance() * data,
         }
     }
 
@@ -85,6 +85,10 @@ mod tests {
         assert_eq!(most_permutations(3, 0), 3);
         assert_eq!(most_permutations(7, 3), 10);
         assert_eq!(most_permutations(1, 4), 4);
+        let mut alone = crate::define::builder::CodeBuilder::new(1);
+        alone.data(Some(0));
+        let alone = alone.finish(code("4+2").spec().clone(), 0);
+        assert_eq!(alone.unwrap().fewest_ones(), 0, "without parity");
     }
 
     /// Tries all placements: each column is a set of rows, and no pair of rows may occur in two

@@ -111,7 +111,7 @@ impl MatrixShape {
             return Err(Error::parameters(format!("w must be at most {MAX_DIGITS}; got {w}")));
         }
         let (rows, columns) = (m * w, k * w);
-        let digits = rows * (columns.div_ceil(DIGIT) + 1);
+        let digits = rows.saturating_mul(columns.div_ceil(DIGIT) + 1);
         if digits > MAX_DIGITS {
             return Err(Error::parameters(format!(
                 "k = {k}, m = {m}, w = {w}: the matrix has {rows} rows of {columns} bits, which take \

@@ -371,6 +371,19 @@ fn stages_that_a_code_lacks_are_refused() {
     }
 }
 
+/// Shards of later stages do not count as present, because they are not read.
+#[test]
+fn only_shards_of_the_stage_are_counted() {
+    let codec: Codec = "dpg:k=6,m=2,m2=4".parse().unwrap();
+    let mut shards = vec![vec![0; codec.strip()]; 10];
+    let (lost, rest) = shards.split_at_mut(3);
+    let mut buffers: Vec<Buffer<'_>> = lost.iter_mut().map(|b| Buffer::Target(b)).collect();
+    buffers.extend(rest.iter().map(|shard| Buffer::Source(shard)));
+    let error = codec.reconstruct_at(1, &mut buffers).unwrap_err();
+    assert!(error.to_string().contains("3 of 8 shards are missing; any 2 may be"), "{error}");
+    assert_eq!((error.expected(), error.given()), (Some(6), Some(5)));
+}
+
 #[test]
 fn unavailable_kernels_are_refused() {
     for kernel in Kernel::ALL.iter().copied().filter(|kernel| !kernel.is_available()) {

@@ -200,7 +200,7 @@ fn specs_and_pins_rebuild_the_generators() {
 }
 
 /// The reference computes the scalings from the rule that the README states; new codes must get the
-/// same. (A case that is no longer the default stays, with `default_pin` false.)
+/// same. (Cases from before the table of matrices have other pins, and `default_pin` is false.)
 #[test]
 fn new_codes_have_the_default_pins() {
     for case in cases::<Case>("codes.json") {

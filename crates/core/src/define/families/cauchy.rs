@@ -5,8 +5,7 @@
 //!
 //! By default w is the smallest that fits. For many sizes the points and row scalings are the best
 //! that a search found (`table`). For the others the data points are 0..k, the parity points k..n,
-//! and the matrix is normalised. Points and scalings are pinned, so better defaults do not affect
-//! stored data.
+//! and the matrix is normalised. What a spec with k, m and w means stays as it is.
 
 mod table;
 

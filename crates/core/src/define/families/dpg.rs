@@ -132,6 +132,7 @@ mod tests {
             ("dpg:k=6,m=2,m2=4,bar=cauchy", "no parameter bar"),
             ("dpg:k=6,m=2,m2=4,base=couchy", "couchy"),
             ("dpg:k=6,m=2,m2=4,base=rdp", "rdp has 2 parity nodes, not m2 = 4"),
+            ("dpg:k=2,m=1,m2=2,base=matrix,w=1,rows=c.c", "survives any 1 losses, not m2 = 2"),
             ("dpg:k=5,m=1,m2=2,base=xcode,n=7", "xcode"),
             ("dpg:k=4,m=1,m2=2,base=dpg", "cannot be the base"),
             ("bbdpg:k=4,m=1,m2=2,bar=rdp", "3 rows a node and 4"),

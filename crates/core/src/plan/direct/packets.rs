@@ -35,7 +35,7 @@ impl GeneratorBits {
         let width = code.data_cells().len().div_ceil(64);
         let is_even = layout.rows.windows(2).all(|rows| rows[0] == rows[1]);
         let is_stored = |&cell: &CellId| code.cell(cell).place.is_some();
-        let is_small = width * code.cell_count() <= DIRECT_GENERATOR;
+        let is_small = width.saturating_mul(code.cell_count()) <= DIRECT_GENERATOR;
         if !is_even || !is_small || !code.data_cells().iter().all(is_stored) {
             return None;
         }

@@ -190,8 +190,9 @@ fn expect_serves(spec: &Spec, code: &Code, k: usize, m2: usize) -> Result<()> {
     if parities == m2 && code.tolerance() == m2 {
         return Ok(());
     }
-    Err(Error::parameters(format!(
-        "{spec}: {} has {parities} parity nodes, not m2 = {m2}",
-        code.spec().family()
-    )))
+    let (family, survives) = (code.spec().family(), code.tolerance());
+    Err(Error::parameters(match parities == m2 {
+        true => format!("{spec}: {family} survives any {survives} losses, not m2 = {m2}"),
+        false => format!("{spec}: {family} has {parities} parity nodes, not m2 = {m2}"),
+    }))
 }
