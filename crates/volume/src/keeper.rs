@@ -84,7 +84,7 @@ impl Rests {
 
 /// Work that objects wait for.
 #[derive(Debug, Clone, Copy)]
-enum Work {
+enum UpkeepWork {
     Repairing,
     Promoting,
 }
@@ -131,24 +131,24 @@ impl Keeper<'_> {
         };
         let (none, volume) = (Vec::new, self.volume);
         let owed = if status.owed.objects > 0 { volume.owed("").await } else { none() };
-        self.work(Work::Repairing, owed, pause).await;
+        self.work(UpkeepWork::Repairing, owed, pause).await;
         let waiting = if status.backlog.objects > 0 { volume.backlog("").await } else { none() };
-        self.work(Work::Promoting, waiting, pause).await;
+        self.work(UpkeepWork::Promoting, waiting, pause).await;
     }
 
     /// Does one kind of work for the objects that need it, but for those that rest.
-    async fn work(&self, work: Work, needy: Vec<ObjectName>, pause: Duration) {
+    async fn work(&self, work: UpkeepWork, needy: Vec<ObjectName>, pause: Duration) {
         let (rests, doing) = match work {
-            Work::Repairing => (&self.repairs, "repairing"),
-            Work::Promoting => (&self.promotions, "promoting"),
+            UpkeepWork::Repairing => (&self.repairs, "repairing"),
+            UpkeepWork::Promoting => (&self.promotions, "promoting"),
         };
         let rests = || rests.lock().unwrap_or_else(PoisonError::into_inner);
         let away = self.volume.troubles().into_iter().map(|(node, _)| node.name.clone()).collect();
         let due = rests().begin(away, needy, Instant::now());
         for name in &due {
             let done = match work {
-                Work::Repairing => self.volume.repair_one_of_all(name, false).await,
-                Work::Promoting => self.volume.promote(name).await,
+                UpkeepWork::Repairing => self.volume.repair_one_of_all(name, false).await,
+                UpkeepWork::Promoting => self.volume.promote(name).await,
             };
             rests().note(name, &done, pause, Instant::now());
             self.note(&format!("{doing} {name}"), done);
