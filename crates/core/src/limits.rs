@@ -75,6 +75,10 @@ pub(crate) const CACHE_WAYS: usize = 8;
 /// first-level cache.
 pub(crate) const PAGE: usize = 4096;
 
+/// Number of pages whose addresses processors translate without delay: at most half of what their
+/// first-level buffers of translations hold.
+pub(crate) const TRANSLATED_PAGES: usize = 32;
+
 /// Largest number of parts of a program, times the buffers of its calls. Every run of a part takes
 /// a pointer to every buffer; beyond this limit, one program in tiles is faster, and is prepared in
 /// less time and memory. (`reed-solomon:k=60000,m=2` took 2 GB and half a minute in 312 parts.)
