@@ -112,6 +112,10 @@ pub(crate) const PERIOD: usize = 251;
 /// the heap.
 pub(crate) const LINES_ON_STACK: usize = 64;
 
+/// Most bytes of scratch that a thread keeps for its next call. The tiles of long codes with up to
+/// 4,096 entries fit.
+pub(crate) const KEPT_SCRATCH: usize = 8 << 20;
+
 /// Number of buffers whose addresses a call keeps on its stack; for more buffers they are kept on
 /// the heap.
 pub(crate) const BUFFERS_ON_STACK: usize = 64;

@@ -12,7 +12,6 @@
 
 #![allow(unsafe_code)]
 
-use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use crate::error::{Error, Result};
@@ -21,7 +20,7 @@ use crate::plan::direct::sums::Sums;
 use crate::plan::execution::{Execution, ProgramPart as PlannedPart, Turns, column_ranges};
 use crate::plan::machine::LINE;
 use crate::plan::program::Program;
-use crate::run::buffers::{BufferPlace, CacheLine, Memory, PreparedKernel, Scratch, Stores, Table};
+use crate::run::buffers::{BufferPlace, Memory, PreparedKernel, Scratch, Stores, Table};
 use crate::run::threads::{self, Threads};
 
 /// How one buffer of a call is used.
@@ -337,16 +336,17 @@ impl Executable {
         let stripe: usize = strips.chain(self.kept.iter().copied()).sum();
         let grains = (TILE_BYTES / stripe.max(1) / self.grain).max(1);
         let tile = (grains * self.grain).min(range.len()).max(1);
-        let lines = |strip: &usize| (tile * strip).div_ceil(LINE);
-        let mut kept: Vec<Box<[MaybeUninit<CacheLine>]>> =
-            self.kept.iter().map(|strip| Box::new_uninit_slice(lines(strip))).collect();
+        let room = |strip: &usize| (tile * strip).next_multiple_of(LINE);
+        let mut kept = Scratch::new(self.kept.iter().map(room).sum());
+        let first = kept.start();
         let mut places = memory.places.to_vec();
         places.resize(self.uses.len() + self.kept.len(), BufferPlace::ABSENT);
         for start in range.clone().step_by(tile) {
             let tile = start..range.end.min(start + tile);
-            let of_kept = places[self.uses.len()..].iter_mut().zip(&mut kept).zip(&self.kept);
-            for ((place, lines), strip) in of_kept {
-                *place = place.at(lines.as_mut_ptr().cast::<u8>().wrapping_sub(start * strip));
+            let mut next = first;
+            for (place, strip) in places[self.uses.len()..].iter_mut().zip(&self.kept) {
+                *place = place.at(next.wrapping_sub(start * strip));
+                next = next.wrapping_add(room(strip));
             }
             for part in &self.parts {
                 let nontemporal = memory.nontemporal && !part.feeds;

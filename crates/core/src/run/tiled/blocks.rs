@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use crate::plan::blocks::{BlockProgram, BlockStep};
 use crate::plan::machine::LINE;
-use crate::run::buffers::Memory;
+use crate::run::buffers::{Memory, Scratch};
 use crate::run::tiled::vector::{Streaming, Vector};
 
 /// Vectors that are summed side by side.
@@ -82,9 +82,8 @@ fn common_misalignment(outputs: &[*mut u8], start: usize) -> Option<usize> {
 #[inline(always)]
 pub(super) unsafe fn run_tiles<V: Streaming>(program: &BlockProgram, blocks: &BlockMemory) {
     let tiles = 0..blocks.tiles();
-    let mut scratch = vec![[0_u64; LINE / 8]; program.cells() * blocks.tile / LINE + 1];
-    let start = scratch.as_mut_ptr().cast::<u8>();
-    let start = start.wrapping_add(start.align_offset(LINE));
+    let mut scratch = Scratch::new(program.cells() * blocks.tile);
+    let start = scratch.start();
     let cells = (0..program.cells()).map(|cell| start.wrapping_add(cell * blocks.tile));
     let mut places: Vec<*mut u8> = cells.collect();
     places.resize(program.cells() + blocks.inputs.len(), std::ptr::null_mut());

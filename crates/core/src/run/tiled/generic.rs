@@ -16,7 +16,7 @@ use crate::define::field::Multiples;
 use crate::limits::{TILED_BUDGET, TILED_BYTES};
 use crate::plan::program::Program;
 use crate::plan::schedule::{Op, Schedule, Slot};
-use crate::run::buffers::Memory;
+use crate::run::buffers::{Memory, Scratch};
 use crate::run::tiled::vector::Vector;
 
 /// A program flattened for interpretation.
@@ -102,8 +102,8 @@ impl Tiles {
     /// is available.
     #[inline(always)]
     pub(super) unsafe fn run<V: Vector>(&self, memory: &Memory<'_>, stripes: Range<usize>) {
-        let mut scratch = vec![0_u64; self.scratch * self.tile.div_ceil(8)];
-        let scratch = scratch.as_mut_ptr().cast::<u8>();
+        let mut scratch = Scratch::new(self.scratch * self.tile.next_multiple_of(8));
+        let scratch = scratch.start();
         let mut cursors = Vec::new();
         for tile in self.tiles(stripes) {
             for op in &self.ops {

@@ -26,7 +26,7 @@ use std::sync::atomic::{Ordering, compiler_fence};
 
 use crate::plan::program::Program;
 use crate::plan::schedule::{Op, Slot};
-use crate::run::buffers::{Memory, PreparedKernel};
+use crate::run::buffers::{Memory, PreparedKernel, Scratch};
 use crate::run::tiled::generic::{CellOperand, ScratchPlaces};
 use crate::run::tiled::products::Product;
 use crate::run::tiled::vector::Vector;
@@ -178,8 +178,8 @@ impl Packets {
     #[inline(always)]
     unsafe fn run<V: Vector>(&self, memory: &Memory<'_>, stripes: Range<usize>) {
         let row = (self.columns * self.together).div_ceil(64) * 64;
-        let mut scratch = vec![0_u64; self.scratch * row / 8];
-        let scratch = scratch.as_mut_ptr().cast::<u8>();
+        let mut scratch = Scratch::new(self.scratch * row);
+        let scratch = scratch.start();
         for stripe in stripes.clone().step_by(self.together) {
             let length = self.columns * self.together.min(stripes.end - stripe);
             let at = |operand: CellOperand| match operand {
