@@ -78,7 +78,8 @@ use crate::run::threads::Split;
 /// megabyte of each shard, it is planned and compiled, which takes about a millisecond for usual
 /// codes, and runs up to several times as fast from then on; the programs are kept. Several threads
 /// may call a codec at once, and a call uses all processors where that pays
-/// ([`CodecOptions::threads`]).
+/// ([`CodecOptions::threads`]). Each thread that computes keeps up to 8 MiB of scratch for its next
+/// call.
 pub struct Codec {
     engine: Engine,
     encoding: PreparedEncoding,
