@@ -43,8 +43,8 @@ pub(crate) fn give_name(
         given => Some(given.map(|()| copy)),
     };
     let too_many = || {
-        let why = "there are too many copies of what was replaced here; `paritas repair --clean` \
-                   removes them";
+        let why = "there are too many copies of what was replaced here (their names have `.damaged-` \
+                   in them); remove those that nobody needs";
         Err(io::Error::new(io::ErrorKind::AlreadyExists, why))
     };
     in_short(|most| names(id, name, file, most).find_map(&mut give).unwrap_or_else(too_many))

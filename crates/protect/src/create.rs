@@ -31,13 +31,14 @@ use crate::coding::passes_for_all;
 use crate::details;
 use crate::digest::FileDigest;
 use crate::exclude::Excludes;
-use crate::find::{Protection, has_generation};
+use crate::find::{EntryKind, Protection, has_generation};
 use crate::format::{CatalogueShape, Header, Id};
 use crate::geometry::{Redundancy, StreamGeometry, refuse_too_long};
 use crate::parity::write_catalogue;
 use crate::paths::{path_in, whole_bytes};
 use crate::restored;
 use crate::stream::{FileStamp, PieceFile, Stream};
+use crate::times::ChangeTimes;
 use crate::tree::{FoundEntry, FoundKind, Scope, Skipped, Tree, further_names, root_of, threads};
 use crate::trouble;
 pub(crate) use closed::ClosedFiles;
@@ -248,6 +249,7 @@ pub(crate) fn plan_in(
     let old = protected_already((&walked.root, &walked.starts), &folders, job, &label)?;
     let settings = walked.settings(job, &label, &folders);
     let WalkedFiles { root, scope, mut tree, .. } = walked;
+    let known = known_bytes(&old, &mut tree);
     let mut items = items(&root, &tree.found, |_| None, threads);
     let closed = ClosedFiles::among(&root, items.iter(), threads);
     items.retain(|item| !closed.has(item));
@@ -271,10 +273,31 @@ pub(crate) fn plan_in(
         memory: job.memory,
         threads,
         sync: job.sync,
-        known: HashMap::new(),
+        known,
         root,
     };
     Ok(order.plan(tree.skipped, scope.excludes.unmatched()))
+}
+
+/// Returns the digests that old protections have of files which nobody has changed since, by path:
+/// they still have the time that they had, and the system does not say that they were touched.
+fn known_bytes(old: &[Protection], tree: &mut Tree) -> HashMap<Vec<u8>, FileDigest> {
+    let mut known = HashMap::new();
+    for protection in old {
+        tree.match_paths(protection.entries.iter().map(|entry| entry.path.as_slice()));
+        let times = ChangeTimes::of(protection, tree);
+        for (number, entry) in protection.entries.iter().enumerate() {
+            let EntryKind::File { digest, .. } = entry.kind else { continue };
+            let Some(found) = tree.of(number) else { continue };
+            let is_unchanged = matches!(found.kind, FoundKind::File { .. })
+                && found.modified == entry.modified
+                && !times.was_touched(entry, found.changed);
+            if is_unchanged {
+                known.insert(found.path.clone(), digest);
+            }
+        }
+    }
+    known
 }
 
 /// The files of a job, as a walk has found them.

@@ -180,7 +180,7 @@ fn braces_escaped(pattern: &str) -> String {
             '[' => {
                 // A bracket at the beginning of a class is one of its letters.
                 let rest = letters.as_str();
-                let inner = rest.trim_start_matches(['!', '^']);
+                let inner = rest.strip_prefix(['!', '^']).unwrap_or(rest);
                 let inner = inner.strip_prefix(']').unwrap_or(inner);
                 let end = inner.find(']').map_or(rest.len(), |at| rest.len() - inner.len() + at);
                 escaped.push('[');
@@ -266,6 +266,7 @@ mod tests {
             (&["!./a", "a*", "!./a/"], &["ab", "b/a", "a"], &["a/"]),
             (&["/some/root/x "], &["x ", "x /"], &["x", "x/", "x  "]),
             (&["x{a,b}", "./{y}"], &["x{a,b}", "{y}"], &["xa", "xb", "y", "a/{y}"]),
+            (&["[!!]{a,b}"], &["y{a,b}"], &["ya", "yb"]),
             (&["[{}]1", "[]{]2", r"\{"], &["{1", "}1", "{2", "]2", "{"], &["1", "2", r"\{"]),
         ];
         for (patterns, out, kept) in cases {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::IoSlice;
+use std::io::{self, IoSlice};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -82,32 +82,41 @@ impl ParityFile {
         let mut blocks = rows.chain(pieces);
         Ok(blocks.any(|(at, bytes, crc)| {
             let mut places = self.places(at).filter(|place| place + bytes <= self.length);
-            places.any(|place| is_intact(&file, place, bytes, crc, &mut memory))
+            places.any(|place| is_intact(&file, place, bytes, crc, &mut memory).unwrap_or(false))
         }))
     }
 
     /// Checks every parity block and catalogue piece.
+    ///
+    /// # Errors
+    /// If the system refuses to open or to read the file, which may be intact.
     pub fn check(&self, progress: Progress<'_>) -> Result<Checked> {
         let file = self.open()?;
         let mut checked = Checked::default();
         let header = &self.header;
-        let mut memory = Vec::new();
+        let (mut memory, mut refused) = (Vec::new(), None);
+        let mut intact = |place: u64, bytes: u64, crc: crc_fast::Digest| {
+            is_intact(&file, place, bytes, crc, &mut memory).unwrap_or_else(|error| {
+                let may_be_intact = matches!(Trouble::of(&error), Trouble::Refused(_));
+                refused = refused.take().or(may_be_intact.then_some(error));
+                false
+            })
+        };
         for row in header.rows(header.index) {
             let (bytes, at) = (header.geometry.block, header.row_offset(row));
-            let intact = |place: &u64| {
-                is_intact(&file, *place, bytes, header.row_checksum(row), &mut memory)
-            };
-            checked.rows.extend(self.places(at).find(intact).map(|place| (row, place)));
+            let is_there = |place: &u64| intact(*place, bytes, header.row_checksum(row));
+            checked.rows.extend(self.places(at).find(is_there).map(|place| (row, place)));
             progress(bytes);
         }
         for number in header.pieces(header.index) {
             let (bytes, at) = (header.catalogue.piece, header.piece_offset(number));
-            let intact = |place: &u64| {
-                is_intact(&file, *place, bytes, header.piece_checksum(number), &mut memory)
-            };
-            checked.damaged_pieces += u64::from(self.places(at).find(intact).is_none());
+            let is_there = |place: &u64| intact(*place, bytes, header.piece_checksum(number));
+            checked.damaged_pieces += u64::from(self.places(at).find(is_there).is_none());
         }
-        Ok(checked)
+        match refused {
+            Some(error) => Err(Error::io("reading", &self.path, &error)),
+            None => Ok(checked),
+        }
     }
 
     /// Returns intact catalogue pieces by number, at most `most` of them.
@@ -121,7 +130,9 @@ impl ParityFile {
             let bytes = Some(header.catalogue.piece).filter(|&bytes| bytes <= self.length)?;
             // Memory is taken only for what is intact, because a header may state any size.
             let intact = |place: &u64| {
-                is_intact(&file, *place, bytes, header.piece_checksum(number), &mut memory)
+                let read =
+                    is_intact(&file, *place, bytes, header.piece_checksum(number), &mut memory);
+                read.unwrap_or(false)
             };
             let place = self.places(at).find(intact)?;
             let mut piece = vec![0; bytes as usize];
@@ -156,20 +167,27 @@ fn is_zeros(path: &Path, length: u64) -> bool {
 }
 
 /// Returns why the system does not let this process read a file that may be intact.
-pub(crate) fn refusal(path: &Path) -> Option<std::io::Error> {
+pub(crate) fn refusal(path: &Path) -> Option<io::Error> {
     open_file(path).err().filter(|error| matches!(Trouble::of(error), Trouble::Refused(_)))
 }
 
-/// Whether the `bytes` bytes at a place have the checksum that follows them. `crc` is the begun
-/// checksum.
+/// Whether the `bytes` bytes at a place have the checksum that follows them, and the file does not
+/// end before it. `crc` is the begun checksum.
+///
+/// # Errors
+/// If the system cannot read them.
 fn is_intact(
     file: &File,
     place: u64,
     bytes: u64,
     mut crc: crc_fast::Digest,
     memory: &mut Vec<u8>,
-) -> bool {
+) -> io::Result<bool> {
     memory.resize(STEP.min((bytes + CHECK) as usize), 0);
+    let is_read = |bytes: &mut [u8], place: u64| match read_exact_at(file, bytes, place) {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+        read => read.map(|()| true),
+    };
     let mut at = 0;
     while at < bytes {
         let count = (bytes - at).min(memory.len() as u64) as usize;
@@ -177,17 +195,17 @@ fn is_intact(
         let with_check = (count + CHECK as usize).min(memory.len());
         let is_last = at + count as u64 == bytes && with_check > count;
         let read = if is_last { with_check } else { count };
-        if read_exact_at(file, &mut memory[..read], place + at).is_err() {
-            return false;
+        if !is_read(&mut memory[..read], place + at)? {
+            return Ok(false);
         }
         crc.update(&memory[..count]);
         at += count as u64;
         if is_last {
-            return memory[count..read] == crc.finalize().to_le_bytes();
+            return Ok(memory[count..read] == crc.finalize().to_le_bytes());
         }
     }
     let mut check = [0; CHECK as usize];
-    read_exact_at(file, &mut check, place + bytes).is_ok() && check == crc.finalize().to_le_bytes()
+    Ok(is_read(&mut check, place + bytes)? && check == crc.finalize().to_le_bytes())
 }
 
 /// Reads the columns of a parity block at its place into memory.

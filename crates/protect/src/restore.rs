@@ -394,6 +394,7 @@ impl RestoreTree {
         let attributes = Attributes::of(&like);
         if let Some((mode, modified)) = attributes.mode.zip(attributes.modified) {
             let extended = &Extended::of_open(from);
+            let mode = restored_mode(mode);
             let wanted = WantedAttributes { mode, modified, owner: attributes.owner, extended };
             self.refuse(wanted.give(to)?);
         }
@@ -550,11 +551,12 @@ impl Complete<'_> {
     pub fn finish(mut self) -> Result<()> {
         let Restoring { target, path, temporary, seen, .. } = &self.restoring;
         let failed = |error| self.restoring.failed(error);
-        if self.is_hidden {
-            let file = self.restoring.open()?;
-            refusal(hide(&file)).map_err(failed)?;
-        }
         let (folder, name) = target.folder.parent(path, false).map_err(failed)?;
+        if self.is_hidden {
+            // Its owner may read it, but perhaps not write to it.
+            let opened = folder.file_to_read(temporary);
+            refusal(opened.and_then(|file| hide(&file))).map_err(failed)?;
+        }
         target.name(&folder, (temporary, &name), path, *seen)?;
         self.restoring.stays = true;
         Ok(())

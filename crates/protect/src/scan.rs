@@ -9,6 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::fs::Metadata;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use crc_fast::{CrcAlgorithm, checksum};
@@ -275,7 +276,15 @@ pub(crate) fn contents(files: Vec<(u64, PathBuf)>, threads: usize) -> Vec<(FileC
 
 /// Returns the digest of a file of `size` bytes, if it can be read and has that size.
 pub(crate) fn digest_of(path: &Path, size: u64) -> Option<FileDigest> {
-    digest_of_open(&open_file(path).ok()?, size).ok()?
+    read_digest(path, size).ok()?
+}
+
+/// Returns the digest of a file, if it has `size` bytes.
+///
+/// # Errors
+/// If the system refuses to open or to read the file.
+pub(crate) fn read_digest(path: &Path, size: u64) -> io::Result<Option<FileDigest>> {
+    digest_of_open(&open_file(path)?, size)
 }
 
 /// Reads the lost blocks of some pieces again, because the files of these were found elsewhere, and

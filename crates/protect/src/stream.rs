@@ -19,14 +19,14 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use paritas_store::object::pieces::PieceDigest;
 use paritas_store::place::attributes::{Attributes, Owner, Timestamp};
 use paritas_store::place::positional::read_at;
-use paritas_store::place::system::open_file;
+use paritas_store::place::system::{is_bad_place, open_file};
 use paritas_store::progress::Progress;
 
 use crate::digest::{FileDigest, digest, shorten};
 use crate::format::{after_zeros, block_checksum, checksum_of_zeros, resumed_block_checksum};
 use crate::geometry::StreamGeometry;
 use crate::tree::in_threads;
-use crate::trouble::{Trouble, is_bad_place};
+use crate::trouble::Trouble;
 
 /// Number of bytes that a thread reads at once. They fit into its cache beside what it makes of
 /// them.

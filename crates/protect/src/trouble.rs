@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 
 use paritas_store::error::Error;
+use paritas_store::place::system::is_bad_place;
 use paritas_store::shown::shown;
 
 /// Why a file was not read as it should have been.
@@ -36,28 +37,12 @@ impl Trouble {
     }
 }
 
-/// Whether a disk could not read some sectors.
-#[cfg(unix)]
-pub(crate) fn is_bad_place(error: &io::Error) -> bool {
-    use rustix::io::Errno;
-    has_code(error, &[Errno::IO, Errno::NODATA])
-}
-
 /// Whether a link or a socket is in the place of a file.
 #[cfg(unix)]
 fn is_other_kind(error: &io::Error) -> bool {
     use rustix::io::Errno;
-    has_code(error, &[Errno::LOOP, Errno::NXIO])
-}
-
-#[cfg(unix)]
-fn has_code(error: &io::Error, codes: &[rustix::io::Errno]) -> bool {
+    let codes = [Errno::LOOP, Errno::NXIO];
     codes.iter().any(|code| error.raw_os_error() == Some(code.raw_os_error()))
-}
-
-#[cfg(not(unix))]
-pub(crate) fn is_bad_place(_error: &io::Error) -> bool {
-    false
 }
 
 #[cfg(not(unix))]

@@ -8,7 +8,7 @@
 mod part;
 mod report;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -27,13 +27,15 @@ use crate::find::{EntryKind, Layer, LayerPiece, ProtectedEntry, Protection};
 use crate::folding::match_folded;
 use crate::geometry::StreamGeometry;
 use crate::mounts::{self, Absence};
-use crate::parity::{Checked, ParityFile, check_all, refusal};
+use crate::parity::{Checked, ParityFile, check_all};
 use crate::paths::path_in;
 use crate::restore::restored_mode;
 use crate::scan::{self, FileContent};
 use crate::stream::{Gathered, PieceFile, Scanned, Stream, StreamReading};
 use crate::times::ChangeTimes;
-use crate::tree::{FoundEntry, FoundKind, Links, Skipped, Tree, are_linked, folder_of, threads};
+use crate::tree::{
+    FoundEntry, FoundKind, Links, Skipped, Tree, are_linked, folder_of, map_in_threads, threads,
+};
 use crate::trouble::Trouble;
 use report::report;
 pub(crate) use report::short;
@@ -287,11 +289,12 @@ impl Examination<'_> {
             let file = target.map(|target| &entries[target].kind);
             let Some(EntryKind::File { digest, .. }) = file else { continue };
             if !is_linked {
-                if let Some(why) = refusal(&path) {
-                    states.insert(number, FileState::Unreadable(why.to_string()));
+                let read = scan::read_digest(&path, size);
+                if let Err(Trouble::Refused(why)) = read.as_ref().map_err(Trouble::of) {
+                    states.insert(number, FileState::Unreadable(why));
                     continue;
                 }
-                let is_same = scan::digest_of(&path, size) == Some(*digest);
+                let is_same = read.is_ok_and(|now| now == Some(*digest));
                 // The catalogue has the change time of the file, which all of its names share.
                 let file = target.map(|target| &entries[target]);
                 let is_on_time = tree.of(number).zip(file).is_some_and(|(found, file)| {
@@ -485,23 +488,23 @@ impl Examination<'_> {
         states: &mut BTreeMap<usize, FileState>,
     ) -> BTreeSet<usize> {
         let suspects = self.suspects(tree, times, states);
-        let files = suspects.iter().map(|(_, (size, _), path)| (*size, path.clone())).collect();
-        let read = scan::contents(files, self.threads).into_iter();
-        let read: HashMap<PathBuf, FileContent> = read.map(|(now, path)| (path, now)).collect();
+        let read = map_in_threads(self.threads, suspects.into_iter(), |(number, then, path)| {
+            let now = scan::read_digest(&path, then.0).map_err(|error| Trouble::of(&error));
+            (number, then.1, now)
+        });
         let mut others = BTreeSet::new();
-        for (number, then, path) in suspects {
+        for (number, then, now) in read {
             let (entry, found) = (&self.protection.entries[number], tree.of(number));
             let has_time = found.is_some_and(|found| found.modified == entry.modified);
             let is_written = || times.was_touched(entry, found.and_then(|found| found.changed));
-            let state = match read.get(&path) {
-                Some(now) if *now == then && has_time => continue,
-                Some(now) if *now == then => FileState::Touched,
-                Some(_) if !has_time || is_written() => FileState::Changed(Vec::new()),
-                Some(_) => FileState::Damaged(Vec::new()),
-                None => match refusal(&path) {
-                    Some(why) => FileState::Unreadable(why.to_string()),
-                    None => continue,
-                },
+            let state = match now {
+                Ok(Some(now)) if now == then && has_time => continue,
+                Ok(Some(now)) if now == then => FileState::Touched,
+                Err(Trouble::Refused(why)) => FileState::Unreadable(why),
+                // It has gone or grown since the tree was looked through.
+                Ok(None) | Err(Trouble::Gone) => continue,
+                _ if !has_time || is_written() => FileState::Changed(Vec::new()),
+                _ => FileState::Damaged(Vec::new()),
             };
             let is_other = matches!(state, FileState::Changed(_) | FileState::Damaged(_));
             others.extend(is_other.then_some(number));

@@ -182,7 +182,7 @@ impl Object {
 
     /// Returns the number of bytes of all shard files that were found.
     pub fn stored_bytes(&self) -> u64 {
-        self.parts.iter().flatten().map(ShardFile::length).sum()
+        self.parts.iter().flatten().map(ShardFile::length).fold(0, u64::saturating_add)
     }
 
     /// Returns the flaws of a file that show without reading its blocks, in words.

@@ -13,7 +13,7 @@ use paritas_store::object::geometry::Part;
 use paritas_store::object::names;
 use paritas_store::place::open_files::is_unreadable;
 use paritas_store::place::positional::{read_at, read_exact_at};
-use paritas_store::place::system::{next_data, open_to_read};
+use paritas_store::place::system::{is_bad_place, next_data, open_to_read};
 
 /// Number of bytes of a file that are searched for a footer at a time.
 const WINDOW: u64 = 1 << 20;
@@ -125,6 +125,11 @@ pub(crate) fn recognise(path: &Path) -> Result<Recognised, NoShard> {
     }
     let file = open_to_read(path).map_err(cannot)?;
     let metadata = file.metadata().map_err(cannot)?;
+    // A sector that cannot be read is damage; a mount that does not answer says nothing.
+    match read_at(&file, &mut [io::IoSliceMut::new(&mut [0])], 0) {
+        Err(error) if !is_bad_place(&error) => return Err(cannot(error)),
+        _ => {}
+    }
     let (length, front) = (metadata.len(), read_front(&file));
     let record = front.as_ref().ok().map(|(record, _)| record);
     let footer = find_footer(&file, length, path, record);

@@ -184,6 +184,10 @@ fn parity_finding(
     let at = usize::from(index);
     let Some((file, checked)) = layer.files[at].as_ref().zip(evidence.checked[at].as_ref()) else {
         let damaged_pieces = layer.header.catalogue.each.into();
+        // A file that was recognised, but could not be checked, may be intact.
+        let file = layer.files[at].as_ref();
+        let unreadable =
+            unreadable || file.is_some_and(|file| file.path.symlink_metadata().is_ok());
         return Some(ParityFinding {
             path,
             missing: !unreadable,

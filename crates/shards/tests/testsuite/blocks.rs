@@ -76,6 +76,40 @@ fn a_header_gives_the_layout_back() {
 }
 
 #[test]
+fn packets_of_impossible_sizes_are_refused() {
+    for spec in ["4+2", "lt:k=16,n=32"] {
+        for packet in [0, (1 << 20) + 1] {
+            let code = paritas::Code::new(&spec.parse().unwrap()).unwrap();
+            let shape = NewObject { packet: Some(packet), ..NewObject::default() };
+            let error = ObjectLayout::new(code, "x", shape).unwrap_err();
+            assert!(error.to_string().ends_with(&format!("got {packet}")), "{spec}: {error}");
+        }
+    }
+}
+
+/// The lanes of a block follow each other from its beginning to its end, also on a node that has
+/// lanes of several stages.
+#[test]
+fn lanes_fill_their_blocks() {
+    for spec in ["4+2", "rdp:k=4", "xcode:n=5", "bbdpg:k=3,m=2,m2=3,interleave=all"] {
+        let code = paritas::Code::new(&spec.parse().unwrap()).unwrap();
+        let stages = code.stages();
+        let layout = ObjectLayout::new(code, "x", NewObject::default()).unwrap();
+        for part in 0..layout.parts_in(stages).end {
+            let block = layout.blocks(part, 100_000, 0..1).unwrap();
+            let places = layout
+                .lanes(part)
+                .map(|lane| layout.lanes_place(part, 100_000, 0, lane..lane + 1).unwrap());
+            let end = places.fold(block.start, |end, place| {
+                assert_eq!(place.start, end, "{spec}, part {part}");
+                place.end
+            });
+            assert_eq!(end, block.end, "{spec}, part {part}");
+        }
+    }
+}
+
+#[test]
 fn damaged_lanes_are_refused_and_computed() {
     let code = paritas::Code::new(&"rdp:k=4".parse().unwrap()).unwrap();
     let layout = ObjectLayout::new(code, "x", NewObject::default()).unwrap();

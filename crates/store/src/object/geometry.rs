@@ -9,7 +9,7 @@
 //! codec, which are the lanes of all nodes. Everything that depends on numbers out of a header is
 //! checked here once, so later sums cannot overflow.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 use std::ops::Range;
 
@@ -62,10 +62,10 @@ pub(crate) fn planned_bytes(length: u64) -> Option<u64> {
 #[derive(Debug, Clone)]
 struct LaneBuffer {
     rows: usize,
-    /// The number of the lane in its block.
-    lane: u32,
-    /// The rows of the lanes before it in its block.
-    rows_before: usize,
+    /// The number of the lane in its node, over all stages.
+    number: u32,
+    /// The lanes before it in its block, which has those of one stage, and their rows.
+    before: (usize, usize),
     /// Whether it holds the user's bytes.
     is_data: bool,
 }
@@ -90,6 +90,16 @@ pub struct Geometry {
 }
 
 impl Geometry {
+    /// Refuses packets of a size that is not possible.
+    pub(crate) fn expect_packet(packet: usize) -> Result<()> {
+        match packet {
+            1..=MAX_PACKET => Ok(()),
+            _ => Err(Error::parameters(format!(
+                "a packet must have 1 to {MAX_PACKET} bytes; got {packet}"
+            ))),
+        }
+    }
+
     /// Creates the shape of segments of `stripes` stripes. The code is run as `options` say, except
     /// for packet, threads and the bytes to plan for. `length` is the approximate length of the
     /// object, if it is known: for a small object, schedules are planned in less time.
@@ -103,17 +113,13 @@ impl Geometry {
         length: Option<u64>,
         options: CodecOptions,
     ) -> Result<Self> {
-        if packet == 0 || packet > MAX_PACKET {
-            return Err(Error::parameters(format!(
-                "a packet must have 1 to {MAX_PACKET} bytes; got {packet}"
-            )));
-        }
+        Self::expect_packet(packet)?;
         let plan = options.plan.bytes(length.and_then(planned_bytes));
         let options = options.packet(packet).threads(1).plan(plan);
         let spec = code.spec().to_string();
         let codec = LaneCodec::new(code, options)?;
-        let buffers = lanes(&codec);
         let parts = parts(&codec);
+        let buffers = lanes(&codec, &parts);
         let stripe = buffers.iter().map(|buffer| buffer.rows).sum::<usize>().saturating_mul(packet);
         let segment = stripe.saturating_mul(stripes);
         if stripes == 0 || segment > MAX_SEGMENT {
@@ -331,15 +337,15 @@ impl Geometry {
         self.buffers[buffer].is_data
     }
 
-    /// Returns the number of a buffer's lane in its block.
+    /// Returns the number of a buffer's lane in its node, over all stages.
     pub fn lane(&self, buffer: usize) -> u32 {
-        self.buffers[buffer].lane
+        self.buffers[buffer].number
     }
 
     /// Returns the offset of a buffer's lane in its block of `stripes` stripes.
     pub(crate) fn lane_start(&self, buffer: usize, stripes: usize) -> u64 {
-        let LaneBuffer { rows_before, lane, .. } = self.buffers[buffer];
-        (rows_before * self.packet() * stripes) as u64 + u64::from(lane) * CHECKSUM as u64
+        let (lanes, rows) = self.buffers[buffer].before;
+        (rows * self.packet() * stripes + lanes * CHECKSUM) as u64
     }
 
     /// Returns the number of payload bytes of a buffer in a segment of `stripes` stripes.
@@ -515,18 +521,22 @@ impl Extent {
     }
 }
 
-fn lanes(codec: &LaneCodec) -> Vec<LaneBuffer> {
+fn lanes(codec: &LaneCodec, parts: &[(Part, Range<usize>)]) -> Vec<LaneBuffer> {
+    let starts: BTreeSet<usize> = parts.iter().map(|(_, buffers)| buffers.start).collect();
     let mut buffers: Vec<LaneBuffer> = Vec::with_capacity(codec.buffer_count());
     for buffer in 0..codec.buffer_count() {
         let rows = codec.buffer_cells(buffer).len();
         let node = codec.buffer_node(buffer);
-        let before =
+        let previous =
             buffer.checked_sub(1).filter(|&b| node.is_some() && node == codec.buffer_node(b));
-        let (lane, rows_before) = before.map_or((0, 0), |before| {
-            let LaneBuffer { rows, lane, rows_before, .. } = buffers[before];
-            (lane + 1, rows_before + rows)
-        });
-        buffers.push(LaneBuffer { rows, lane, rows_before, is_data: false });
+        let (mut number, mut before) = (0, (0, 0));
+        if let Some(previous) = previous.map(|previous| &buffers[previous]) {
+            number = previous.number + 1;
+            if !starts.contains(&buffer) {
+                before = (previous.before.0 + 1, previous.before.1 + previous.rows);
+            }
+        }
+        buffers.push(LaneBuffer { rows, number, before, is_data: false });
     }
     codec.data_buffers().iter().for_each(|&buffer| buffers[buffer].is_data = true);
     buffers

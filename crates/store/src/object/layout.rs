@@ -77,6 +77,7 @@ impl ObjectLayout {
             Error::parameters(format!("{} cannot be an object's name: it is {how}", shown(name)))
         })?;
         let NewObject { packet, block_bytes, object, length, attributes, options } = shape;
+        packet.map_or(Ok(()), Geometry::expect_packet)?;
         let (packet, stripes) = Geometry::choose(&code, packet, block_bytes, length);
         let object = object.map_or_else(ObjectId::random, Ok)?;
         let mut identity = Identity::new(&code, name, object);

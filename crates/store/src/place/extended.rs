@@ -26,7 +26,7 @@ use minicbor::{Decode, Encode};
 
 use crate::place::refused::Refused;
 use crate::place::system::xattr::{self, FileExt};
-use crate::place::system::{name_bytes, name_of};
+use crate::place::system::{is_bad_place, name_bytes, name_of};
 
 /// The attribute that has a file's access control list.
 const ACCESS: &[u8] = b"system.posix_acl_access";
@@ -80,36 +80,38 @@ pub struct Extended(#[n(0)] BTreeMap<ByteVec, ByteVec>);
 
 impl Extended {
     /// Reads the attributes of what is at a path. Links have none. What cannot be read counts as
-    /// absent.
+    /// absent; but if a disk or a mount fails to answer, there may be a list, so one that gives
+    /// nobody but the owner anything stands for it.
     pub fn of(path: &Path) -> Self {
-        let names = xattr::list(path);
-        Self::collect(names.into_iter().flatten(), |name| xattr::get(path, name))
+        Self::collect(xattr::list(path), |name| xattr::get(path, name))
     }
 
     /// Reads the attributes of an open file or folder.
     pub fn of_open(file: &File) -> Self {
-        let names = file.list_xattr();
-        Self::collect(names.into_iter().flatten(), |name| file.get_xattr(name))
+        Self::collect(file.list_xattr(), |name| file.get_xattr(name))
     }
 
     fn collect(
-        names: impl Iterator<Item = std::ffi::OsString>,
+        names: io::Result<impl Iterator<Item = std::ffi::OsString>>,
         get: impl Fn(&OsStr) -> io::Result<Option<Vec<u8>>>,
     ) -> Self {
         let mut kept = BTreeMap::<ByteVec, ByteVec>::new();
-        let mut standing_for_nfs: Option<&[u8]> = None;
-        for name in names {
+        let closed: Option<&[u8]> = Some(&ALL_BUT_OWNER_HAVE_NOTHING);
+        let mut standing = names.as_ref().err().filter(|error| is_failure(error)).and(closed);
+        for name in names.into_iter().flatten() {
             let bytes = name_bytes(&name);
             if bytes == NFS4 {
                 let list = get(&name).ok().flatten().unwrap_or_default();
-                standing_for_nfs = standing_for(&list);
-            } else if is_kept(bytes)
-                && let Ok(Some(value)) = get(&name)
-            {
-                kept.insert(bytes.to_vec().into(), value.into());
+                standing = standing_for(&list);
+            } else if is_kept(bytes) {
+                match get(&name) {
+                    Ok(value) => kept.extend(value.map(|it| (bytes.to_vec().into(), it.into()))),
+                    Err(error) if bytes == ACCESS && is_failure(&error) => standing = closed,
+                    Err(_) => {}
+                }
             }
         }
-        if let Some(list) = standing_for_nfs {
+        if let Some(list) = standing {
             kept.entry(ACCESS.to_vec().into()).or_insert(list.to_vec().into());
         }
         Self(kept)
@@ -243,6 +245,13 @@ fn standing_for(list: &[u8]) -> Option<&'static [u8]> {
     }
 }
 
+/// Whether a disk or a mount failed to answer, so that there may be something to tell.
+fn is_failure(error: &io::Error) -> bool {
+    use io::ErrorKind::{HostUnreachable, NetworkDown, StaleNetworkFileHandle, TimedOut};
+    let kinds = [HostUnreachable, NetworkDown, StaleNetworkFileHandle, TimedOut];
+    is_bad_place(error) || kinds.contains(&error.kind())
+}
+
 fn take_number(bytes: &[u8]) -> Option<(u32, &[u8])> {
     let (number, rest) = bytes.split_first_chunk()?;
     Some((u32::from_be_bytes(*number), rest))
@@ -309,7 +318,7 @@ mod tests {
     fn a_list_of_nfs_for_others_takes_all_from_the_group() {
         let of = |attributes: &[(&[u8], Vec<u8>)]| {
             let names = attributes.iter().map(|(name, _)| name_of(name).to_owned());
-            Extended::collect(names, |name| {
+            Extended::collect(Ok(names), |name| {
                 let found = attributes.iter().find(|(it, _)| *it == name_bytes(name));
                 Ok(found.map(|(_, value)| value.clone()))
             })
@@ -342,6 +351,27 @@ mod tests {
 
     /// The kernel takes the list that stands for one of NFS, and the group gets nothing.
     #[cfg(target_os = "linux")]
+    /// A file whose lists cannot be told gives nobody but its owner anything.
+    #[cfg(unix)]
+    #[test]
+    fn lists_that_cannot_be_read_count_as_closed() {
+        use rustix::io::Errno;
+        let error = |code: Errno| Err(io::Error::from(code));
+        let read = |names: io::Result<Vec<&str>>, code| {
+            let names = names.map(|names| names.into_iter().map(Into::into));
+            Extended::collect(names, |_| error(code)).narrowed(0o664)
+        };
+        let access = || Ok(vec!["system.posix_acl_access"]);
+        for code in [Errno::IO, Errno::STALE] {
+            assert_eq!(read(Err(code.into()), code), 0o600, "{code}");
+            assert_eq!(read(access(), code), 0o600, "{code}");
+        }
+        for code in [Errno::OPNOTSUPP, Errno::NOENT] {
+            assert_eq!(read(Err(code.into()), code), 0o664, "{code}");
+            assert_eq!(read(access(), code), 0o664, "{code}");
+        }
+    }
+
     #[test]
     fn a_file_whose_group_has_nothing_can_be_made() {
         for (list, left) in
@@ -378,9 +408,8 @@ mod tests {
             _ => vec![2; MOST_BYTES - 50],
         };
         let names: [&[u8]; 5] = [b"user.a", b"user.b", b"security.x", b"user.small", ACCESS];
-        let found = Extended::collect(names.iter().map(|name| name_of(name).to_owned()), |name| {
-            Ok(Some(value(name_bytes(name))))
-        });
+        let names = Ok(names.iter().map(|name| name_of(name).to_owned()));
+        let found = Extended::collect(names, |name| Ok(Some(value(name_bytes(name)))));
         assert_eq!(found.0.len(), if cfg!(target_os = "macos") { 5 } else { 4 });
         assert_eq!((found.narrowed(0o660), found.is_possible()), (0o600, false));
         let (recorded, is_cut) = found.recorded();

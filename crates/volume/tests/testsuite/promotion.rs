@@ -364,6 +364,19 @@ async fn those_are_promoted_first_that_have_waited_longest() {
     assert_eq!(backlog("").await, ["a/middle", "c/last "]);
 }
 
+/// With this interleaving, nodes that hold parity of the first stage get more of it in the second.
+#[tokio::test]
+async fn later_parts_of_nodes_that_have_earlier_ones_are_intact() {
+    let disks = Disks::new(6);
+    let volume = disks.volume("bbdpg:k=3,m=2,m2=3,interleave=all").await;
+    put(&volume, "object", &content(300_000)).await;
+    let object = name("object");
+    volume.promote(&object).await.unwrap();
+    let verdict = volume.verify(&object, true).await.unwrap();
+    assert_eq!((verdict.state, verdict.stage), (State::Intact, 2), "{verdict:?}");
+    assert_eq!(volume.repair(&object, true).await.unwrap().stored, 0);
+}
+
 #[tokio::test]
 async fn an_object_that_is_lost_cannot_be_promoted() {
     let disks = Disks::new(6);

@@ -66,6 +66,33 @@ fn damage_is_no_change() {
     assert_eq!(check(root.path()).status, State::Intact);
 }
 
+/// A protection that replaces another one does not take over damage either, nor does it leave out
+/// what cannot be read.
+#[test]
+fn a_new_protection_in_the_place_of_an_old_one_keeps_no_damage() {
+    let root = scene(61);
+    let before = snapshot(root.path());
+    let new = || job(root.path()).redundancy("100%".parse().unwrap()).force(true);
+    let again = || protect(&plan(&new()).unwrap(), &|_| {});
+    let old = names(&root.path().join(".paritas"));
+    for change in [
+        |file: &File| file.set_len(100).unwrap(),
+        |file: &File| {
+            file.write_all_at(b"rot", 7).unwrap();
+        },
+    ] {
+        damage(&root.path().join("one/2"), change);
+        let error = again().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::DigestMismatch, "{error}");
+        assert_eq!(names(&root.path().join(".paritas")), old);
+        mend(root.path());
+        assert_same(&snapshot(root.path()), &before, "repairing");
+    }
+    write(&root.path().join("one/2"), b"edited", 0o644, 99);
+    again().unwrap();
+    assert_eq!(check(root.path()).status, State::Intact);
+}
+
 /// A file that was cut and has its old time is damaged, not changed.
 #[test]
 fn a_cut_file_is_no_change() {

@@ -310,6 +310,12 @@ pub fn is_scarcity(error: &io::Error) -> bool {
     error.raw_os_error().is_some_and(|code| scarce.contains(&code))
 }
 
+/// Whether a disk could not read some sectors.
+pub fn is_bad_place(error: &io::Error) -> bool {
+    let broken = [Errno::IO, Errno::NODATA].map(Errno::raw_os_error);
+    error.raw_os_error().is_some_and(|code| broken.contains(&code))
+}
+
 /// Returns the permissions, set-id bits and sticky bit of a file.
 pub fn mode(file: &Metadata) -> Option<u32> {
     Some(file.mode() & 0o7777)

@@ -185,6 +185,11 @@ pub fn is_scarcity(error: &io::Error) -> bool {
     error.raw_os_error() == Some(TOO_MANY_OPEN_FILES)
 }
 
+/// Returns `false`: it is not known which errors mean that a disk could not read some sectors.
+pub fn is_bad_place(_error: &io::Error) -> bool {
+    false
+}
+
 /// Returns `None`: files have no modes.
 pub fn mode(_file: &Metadata) -> Option<u32> {
     None
