@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn patterns_follow_gitignore() {
-        let cases: [(&[&str], &[&str], &[&str]); 15] = [
+        let cases: [(&[&str], &[&str], &[&str]); 16] = [
             (&["cache"], &["cache/", "cache", "a/cache/"], &["caches", "a/b"]),
             (&["./cache"], &["cache/", "cache"], &["a/cache/"]),
             (&["/cache"], &["cache/", "cache"], &["a/cache/"]),
