@@ -5,8 +5,8 @@
 //! transforms, the other the entries of a chunk that is transformed meanwhile. An entry of a tile
 //! is a few granules of a block, one after the other. So each block is read once, and each sum is
 //! read and written once, however many there are. A sum that is kept from one call to the next lies
-//! in the caller's memory, tile after tile. Where parity blocks are short and lie close together, at
-//! whole cache lines, they are the tile of the sum.
+//! in the caller's memory, tile after tile. Where parity blocks are short, lie close together and
+//! begin at cache lines, they are the tile of the sum.
 //!
 //! No instruction prefetches blocks. Processors fetch the lines that follow by themselves once an
 //! entry has some of them; a prefetch would take one of the few places in which loads wait for
