@@ -442,6 +442,7 @@ pub fn protect(plan: &ProtectPlan, progress: Progress<'_>) -> Result<ProtectRepo
     let parity_bytes = order.geometry.parity * order.geometry.block;
     let shape = CatalogueShape::choose(&catalogue, header.count, parity_bytes);
     let header = Header { catalogue: shape, ..header };
+    header.expect_readable()?;
     write_catalogue(&header, &catalogue, |index| files.get(usize::from(index)))?;
     let old = || refuse_rivals(order).map(|()| existing(&order.replaced));
     let mut warnings = commit_over(&order.all_folders(), old, files, order.sync)?.warnings();

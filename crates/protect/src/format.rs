@@ -68,6 +68,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use crc_fast::{CrcAlgorithm, checksum, checksum_combine};
+use paritas_store::error::{Error, Result};
 pub use paritas_store::object::format::ObjectId as Id;
 
 use crate::geometry::StreamGeometry;
@@ -193,6 +194,18 @@ impl Header {
             },
         };
         (begins && header.is_valid()).then_some(header)
+    }
+
+    /// Refuses a catalogue that no reader would take: those of some 10^8 files are so long.
+    pub fn expect_readable(&self) -> Result<()> {
+        match self.is_valid() {
+            true => Ok(()),
+            false => Err(Error::parameters(format!(
+                "the catalogue would have {} bytes, and readers take at most about \
+                 {MOST_CATALOGUE_BYTES}; protect parts of the tree on their own",
+                self.catalogue.length
+            ))),
+        }
     }
 
     fn is_valid(&self) -> bool {
@@ -399,7 +412,9 @@ mod tests {
             change(&mut changed);
             let bytes = changed.to_bytes(RecordPlace::Header);
             assert_eq!(Header::from_bytes(&bytes, RecordPlace::Header), None, "{number}");
+            assert!(changed.expect_readable().is_err(), "{number}");
         }
+        header().expect_readable().unwrap();
     }
 
     #[test]
