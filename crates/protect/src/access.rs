@@ -15,7 +15,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use paritas_store::place::attributes::{Access, Attributes, Owner};
+use paritas_store::place::attributes::{Access, Attributes, Owner, for_group_of};
 use paritas_store::place::refused::Refused;
 use paritas_store::place::system::{mount_point, open_file};
 use paritas_store::shown::shown;
@@ -29,9 +29,6 @@ use crate::tree::above;
 const ALL: u32 = 0o666;
 /// The permissions that the owner always has.
 const OWNER: u32 = 0o600;
-/// The bits of a mode for everybody but the owner, and those for others.
-const NOT_OWNER: u32 = 0o077;
-const OTHERS: u32 = 0o007;
 /// The distance between the bits of others and those of the group.
 const GROUP_SHIFT: u32 = 3;
 /// The bits of a folder's mode that let its group and others in.
@@ -157,25 +154,13 @@ impl ParityGuards<'_> {
     }
 }
 
-/// Returns the mode that parity of the owner `parity` may have because of a file or folder of this
-/// mode and owner. If their groups differ, nobody knows who is in both, so the group and others get
-/// only what the file gives to both.
-fn for_group_of(parity: Option<Owner>, mode: u32, owner: Option<Owner>) -> u32 {
-    match parity.zip(owner) {
-        Some((parity, owner)) if parity.group != owner.group => {
-            let both = mode >> GROUP_SHIFT & mode & OTHERS;
-            mode & !NOT_OWNER | both << GROUP_SHIFT | both
-        }
-        _ => mode,
-    }
-}
-
 /// Returns the permissions that a folder of this mode leaves to the files in it.
 fn behind(folder: u32) -> u32 {
     OWNER | ((folder & ENTER) * 0o6)
 }
 
-fn owner_of(root: &Path) -> Option<Owner> {
+/// Returns the owner of a root.
+pub(crate) fn owner_of(root: &Path) -> Option<Owner> {
     fs::metadata(root).ok().and_then(|root| Attributes::of(&root).owner)
 }
 

@@ -4,12 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use paritas_store::error::{Error, Result};
-use paritas_store::place::attributes::{Attributes, hand_over};
+use paritas_store::place::attributes::hand_over;
 use paritas_store::place::folder::Folder;
 use paritas_store::place::system::open_folder;
 use paritas_store::shown::shown;
 
 use super::{LayerOrder, ProtectJob};
+use crate::access::owner_of;
 use crate::catalogue::{FOLDER, MOST_FOLDERS};
 use crate::find::{Protection, expect_read, folder_in, in_folders};
 use crate::label;
@@ -116,8 +117,7 @@ pub(super) fn make_folder(folder: &Path, order: &LayerOrder) -> Result<()> {
 
 /// Gives a new folder to the owner of the root, if this process may give it away.
 fn give_to_owner(root: &Path, folder: &Path) {
-    let owner = fs::metadata(root).ok().and_then(|root| Attributes::of(&root).owner);
-    if let (Some(owner), Ok(folder)) = (owner, open_folder(folder)) {
+    if let (Some(owner), Ok(folder)) = (owner_of(root), open_folder(folder)) {
         hand_over(&folder, owner);
     }
 }

@@ -4,12 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::{Examination, replaced, set_renamed, set_unreadable, state_by_metadata};
+use super::{Examination, has_size, replaced, set_renamed, set_unreadable, state_by_metadata};
 use crate::evidence::FileState;
 use crate::find::EntryKind;
 use crate::scan::digest_of;
 use crate::times::ChangeTimes;
-use crate::tree::{FoundEntry, FoundKind, Tree, map_in_threads};
+use crate::tree::{Tree, map_in_threads};
 
 impl Examination<'_> {
     /// Returns the states of what the part that was asked for has, if all its bytes are right.
@@ -81,8 +81,4 @@ impl Examination<'_> {
         });
         !is_broken.into_inner()
     }
-}
-
-fn has_size(found: &FoundEntry, size: u64) -> bool {
-    matches!(found.kind, FoundKind::File { size: now, .. } if now == size)
 }

@@ -298,8 +298,15 @@ impl WantedAttributes<'_> {
 /// of its present group counted as others before. So the group bits and the others' bits each keep
 /// only what both have in `mode`.
 fn allowed(mode: u32, owner: Option<Owner>, file: &Metadata) -> u32 {
-    match owner.zip(Owner::of(file)) {
-        Some((owner, now)) if owner.group != now.group => {
+    for_group_of(Owner::of(file), mode, owner)
+}
+
+/// Returns the mode that a file of the owner `file` may have because of a file or folder of this
+/// mode and owner. If their groups differ, nobody knows who is in both, so the group and others get
+/// only what the mode gives to both.
+pub fn for_group_of(file: Option<Owner>, mode: u32, owner: Option<Owner>) -> u32 {
+    match file.zip(owner) {
+        Some((file, owner)) if file.group != owner.group => {
             let both = mode & (mode << GROUP_SHIFT) & GROUP;
             mode & !OTHERS | both | both >> GROUP_SHIFT
         }

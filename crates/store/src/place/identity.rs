@@ -4,7 +4,8 @@
 //! that show several disks as one pass numbers through, and so do virtiofs and some network file
 //! systems: then different files have the same numbers. What is certain is this:
 //!
-//! - Files with different numbers are different.
+//! - Files with different numbers are different, but for what an overlay and the folders below it
+//!   show of one file.
 //! - Paths that are the same without links and detours lead to the same file.
 //! - Within one mount, another path leads to the same file only by a hard link, which folders
 //!   cannot have, and which files have only if they count more than one.
