@@ -156,6 +156,7 @@ impl Store {
         let begun = Instant::now();
         let folder = names::above(&question.bucket, &question.prefix);
         let overview = self.volume.overview(&folder).await.map_err(|error| told(&error))?;
+        self.tell_nameless(&overview)?;
         if overview.objects().next().is_none() {
             self.expect_bucket(&question.bucket).await?;
         }
@@ -170,6 +171,18 @@ impl Store {
             }
         }
         Ok(ListedKeys::of(keys, overview, begun))
+    }
+
+    /// Tells of objects whose names cannot be told. If silent nodes may tell them, a list without
+    /// them would look complete. If they are lost, no key can be named, and the log has them.
+    fn tell_nameless(&self, overview: &Overview) -> S3Result<()> {
+        for error in overview.nameless() {
+            if error.kind() == ErrorKind::TooFewNodes {
+                return Err(told(&error));
+            }
+            tracing::warn!(error = line_of(&error), "an object cannot be listed");
+        }
+        Ok(())
     }
 
     /// Asks again about the names that this gateway has changed since keys were listed. Returns
@@ -365,9 +378,11 @@ impl Store {
         let name = names::bucket(bucket)?;
         self.forget_bucket(bucket);
         self.expect_bucket(bucket).await?;
-        let other = self.volume.any(&format!("{bucket}/"), Some(&name)).await;
-        if other.map_err(|error| told(&error))?.is_some() {
-            return Err(s3_error!(BucketNotEmpty, "the bucket {bucket} has objects"));
+        match self.volume.any(&format!("{bucket}/"), Some(&name)).await {
+            Ok(None) => {}
+            // Objects whose names cannot be read any more are objects.
+            Err(error) if error.kind() != ErrorKind::TooFewShards => return Err(told(&error)),
+            _ => return Err(s3_error!(BucketNotEmpty, "the bucket {bucket} has objects")),
         }
         let _turn = soon(self.listings.acquire()).await?;
         // Another bucket of its name has no uploads.

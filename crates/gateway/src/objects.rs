@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::header::{CONTENT_RANGE, HeaderMap, HeaderValue, IF_RANGE};
+use http::header::{CONTENT_RANGE, CONTENT_TYPE, HeaderMap, HeaderValue, IF_RANGE};
 use paritas_volume::{
     ErrorKind, Expected, FoundObject, GetOptions, Notes, ObjectName, PutOptions, PutReport,
 };
@@ -322,9 +322,14 @@ impl Store {
         }
         let is_itself = found.name() == name;
         let notes = copied_notes(found.notes(), is_itself, &mut input)?;
-        match is_itself {
-            true => self.renote(found, notes, None).await,
-            false => self.rewrite(name, found, notes, there).await,
+        if !is_itself {
+            return self.rewrite(name, found, notes, there).await;
+        }
+        match there {
+            Expected::Version(version) if found.listed().version != version => {
+                Err(s3_error!(OperationAborted, "it was replaced meanwhile"))
+            }
+            _ => self.renote(found, notes, None).await,
         }
     }
 
@@ -549,7 +554,9 @@ fn wanted(
 fn unsatisfiable(length: u64) -> S3Error {
     let mut error = s3_error!(InvalidRange, "it has {length} bytes");
     let range = HeaderValue::from_str(&format!("bytes */{length}"));
-    error.set_headers(range.map(|range| (CONTENT_RANGE, range)).into_iter().collect());
+    let range = range.map(|range| (CONTENT_RANGE, range));
+    let kind = (CONTENT_TYPE, HeaderValue::from_static("application/xml"));
+    error.set_headers(range.into_iter().chain([kind]).collect());
     error
 }
 

@@ -190,6 +190,9 @@ impl Store {
             }
         };
         let (etag, checksum) = unless_overtaken(complete).await?;
+        if let Ok(name) = names::object(&place.0, &place.1) {
+            self.continuations.note_change(&name);
+        }
         let mut output = CompleteMultipartUploadOutput {
             location: Some(location),
             bucket: Some(input.bucket),

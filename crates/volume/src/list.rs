@@ -48,6 +48,16 @@ pub(crate) struct Versions {
 }
 
 impl Versions {
+    /// As [`Overview::nameless`](crate::Overview::nameless).
+    pub fn unnamed(&self) -> impl Iterator<Item = Error> {
+        let kind = match self.flaws.is_empty() {
+            true => ErrorKind::TooFewShards,
+            false => ErrorKind::TooFewNodes,
+        };
+        let error = move |flaw: &Flaw| Error::new(kind, &*flaw.message).at_node(&flaw.node);
+        self.nameless.iter().map(error)
+    }
+
     /// Returns the objects, each with its newest version. The volume's own objects are among them
     /// only if `prefix`, which all names begin with, asks for them.
     pub fn objects(&self, prefix: &str) -> impl Iterator<Item = (&ObjectName, Listed)> {
@@ -171,6 +181,9 @@ impl<'a> ListJob<'a> {
 
     /// Returns the version of an object other than `except`, if there is one. It is mostly one of
     /// the first that a node lists. If none of these is found, everything is listed.
+    ///
+    /// # Errors
+    /// As [`ListJob::versions`]; also if there may be such objects, but their names cannot be told.
     pub async fn any(self, except: Option<&ObjectName>) -> Result<Option<Listed>> {
         let nodes: Vec<NodeIndex> = self.cluster.nodes().collect();
         let first = |node| self.first_names(node, except);
@@ -180,8 +193,13 @@ impl<'a> ListJob<'a> {
                 return Ok(Some(found.listed()));
             }
         }
-        let mut all = self.run(GetOptions::default()).await?.objects.into_iter();
-        Ok(all.find(|(name, _)| Some(name) != except).map(|(_, listed)| listed))
+        let found = self.versions().await?;
+        let other = found.objects(self.prefix).find(|(name, _)| Some(*name) != except);
+        match (other, found.unnamed().next()) {
+            (Some((_, listed)), _) => Ok(Some(listed)),
+            (None, Some(error)) => Err(error),
+            (None, None) => Ok(None),
+        }
     }
 
     /// Returns the first names that a node lists, other than `except`.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use paritas_store::error::{Error, ErrorKind, Result};
+use paritas_store::error::{Error, Result};
 
 use crate::clock::Since;
 use crate::cluster::Cluster;
@@ -102,14 +102,9 @@ impl Overview {
 
     /// Returns an error for each object or mark whose name cannot be told, because its path
     /// shortens the name and no manifest there can be read. It is lost
-    /// ([`ErrorKind::TooFewShards`]), or nodes that do not answer may have it
-    /// ([`ErrorKind::TooFewNodes`]).
+    /// ([`crate::ErrorKind::TooFewShards`]), or nodes that do not answer may have it
+    /// ([`crate::ErrorKind::TooFewNodes`]).
     pub fn nameless(&self) -> impl Iterator<Item = Error> {
-        let kind = match self.versions.flaws.is_empty() {
-            true => ErrorKind::TooFewShards,
-            false => ErrorKind::TooFewNodes,
-        };
-        let error = move |flaw: &Flaw| Error::new(kind, &*flaw.message).at_node(&flaw.node);
-        self.versions.nameless.iter().map(error)
+        self.versions.unnamed()
     }
 }

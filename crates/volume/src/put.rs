@@ -693,7 +693,9 @@ impl<'a> Hands for PutHands<'a> {
             return self.name.store(parts).await;
         };
         let sent = self.send(source, layout, parts).await;
-        self.take_turn().await;
+        if sent.is_ok() {
+            self.take_turn().await;
+        }
         sent.unwrap_or_else(|error| {
             self.error = Some(error);
             vec![Answer::Failed; parts.len()]

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Cursor;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -787,6 +787,22 @@ async fn a_bucket_is_removed_when_it_has_no_objects() {
     }
     assert!(ask(&open, "DELETE /photos", &[], "").await.starts_with("HTTP/1.1 204"));
     assert_eq!(code_of(&ask(&open, "DELETE /photos", &[], "").await), "NoSuchBucket");
+}
+
+/// A bucket is not empty although the name of its object stands in manifests alone, and these are
+/// damaged.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bucket_with_an_object_of_no_known_name_is_not_removed() {
+    let open = open_to_all().await;
+    ask(&open, &format!("PUT /photos/{}", "%D1%8F".repeat(120)), &[], "x").await;
+    let entries = |folder: PathBuf| std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let folders = (0..5).flat_map(|disk| entries(open.disk(disk).join("manifests/photos")));
+    let folders = folders.filter(|folder| folder.file_name().to_str().unwrap().starts_with('!'));
+    let manifests: Vec<PathBuf> =
+        folders.flat_map(|folder| entries(folder.path())).map(|file| file.path()).collect();
+    assert!(!manifests.is_empty());
+    manifests.iter().for_each(|file| std::fs::write(file, "damaged").unwrap());
+    assert_eq!(code_of(&ask(&open, "DELETE /photos", &[], "").await), "BucketNotEmpty");
 }
 
 /// What is not known may change what is meant, so nothing is written. A body without a length could

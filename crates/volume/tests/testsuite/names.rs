@@ -183,6 +183,8 @@ async fn a_damaged_manifest_hides_no_name_while_another_is_whole() {
     // An object that is lost with its name is told wherever all objects are counted.
     let nameless: Vec<_> = volume.overview("").await.unwrap().nameless().collect();
     assert_eq!((nameless.len(), nameless[0].kind()), (1, ErrorKind::TooFewShards));
+    let error = volume.any("", None).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TooFewShards, "{error}");
     let mut scrub = volume.scrub().await.unwrap();
     assert!(scrub.next().await.is_none());
     assert_eq!(scrub.nameless().len(), 1);

@@ -54,12 +54,14 @@ pub async fn list(
         output.warn("too few nodes answered to be sure that these are all objects");
     }
     match listing.objects.is_empty() && !prefix.is_empty() {
-        true => Err(Failure::not_recognised(format!(
-            "there is no object whose name begins with {}",
-            shown(prefix)
-        ))),
+        true => Err(nothing_below(prefix)),
         false => Ok(listing),
     }
+}
+
+/// Returns the failure that no object's name begins with a prefix.
+pub fn nothing_below(prefix: &str) -> Failure {
+    Failure::not_recognised(format!("there is no object whose name begins with {}", shown(prefix)))
 }
 
 /// Shows what is known about an object.

@@ -154,6 +154,9 @@ pub async fn get(volume: &Volume, args: &Get, output: &Output) -> Outcome {
     };
     let mut worst = Worst::default();
     all(items, &mut worst, output, get).await;
+    // Objects whose names cannot be told may be among those that were asked for.
+    let nameless = overview.iter().flat_map(Overview::nameless);
+    nameless.for_each(|error| worst.note(Err(error.into()), output));
     worst.end(output)
 }
 
@@ -170,7 +173,9 @@ async fn objects(
         TreeItem { path, name, length: listed.length }
     };
     match volume.overview(prefix).await {
-        Ok(overview) if overview.objects().next().is_some() => {
+        Ok(overview)
+            if overview.objects().next().is_some() || overview.nameless().next().is_some() =>
+        {
             overview.flaws().iter().for_each(|flaw| output.warn(&flaw.to_string()));
             let objects = overview.objects().map(|(name, listed)| item((name.clone(), listed)));
             let items = objects.collect();

@@ -85,28 +85,33 @@ impl Shares {
 struct Given {
     /// The objects, each once.
     items: Vec<Item>,
-    /// Why some names and prefixes have no object.
+    /// Why some names and prefixes have no object, and objects whose names cannot be told.
     failures: Vec<Failure>,
+}
+
+impl From<Vec<Item>> for Given {
+    fn from(items: Vec<Item>) -> Self {
+        Self { items, failures: Vec::new() }
+    }
 }
 
 /// Returns the objects of the given names and prefixes. `below` returns those of a prefix.
 async fn given(
     volume: &Volume,
     names: &[String],
-    below: impl AsyncFn(&str) -> Result<Vec<Item>, Failure>,
+    below: impl AsyncFn(&str) -> Result<Given, Failure>,
 ) -> Given {
     let mut given = Given::default();
     let mut places: BTreeMap<ObjectName, usize> = BTreeMap::new();
     for name in names {
         let found = match name.ends_with('/') {
             true => below(name).await,
-            false => named(volume, name).await.map(|item| vec![item]),
+            false => named(volume, name).await.map(|item| vec![item].into()),
         };
-        let items = found.unwrap_or_else(|failure| {
-            given.failures.push(failure);
-            Vec::new()
-        });
-        for item in items {
+        let found =
+            found.unwrap_or_else(|failure| Given { failures: vec![failure], ..Given::default() });
+        given.failures.extend(found.failures);
+        for item in found.items {
             match places.entry(item.name.clone()) {
                 Entry::Occupied(place) => given.items[*place.get()].is_named |= item.is_named,
                 Entry::Vacant(place) => {
@@ -120,10 +125,14 @@ async fn given(
 }
 
 /// Returns the objects whose names begin with a prefix.
-async fn listed(volume: &Volume, prefix: &str, output: &Output) -> Result<Vec<Item>, Failure> {
-    let found = listing::list(volume, prefix, GetOptions::default(), output).await?;
-    let found = found.objects.into_iter();
-    Ok(found.map(|(name, listed)| Item::listed(name, listed.length)).collect())
+async fn listed(volume: &Volume, prefix: &str, output: &Output) -> Result<Given, Failure> {
+    let overview = volume.overview(prefix).await?;
+    let items = all_items(&overview, false, output);
+    let failures: Vec<Failure> = overview.nameless().map(Failure::from).collect();
+    match items.is_empty() && failures.is_empty() && !prefix.is_empty() {
+        true => Err(listing::nothing_below(prefix)),
+        false => Ok(Given { items, failures }),
+    }
 }
 
 /// Returns all objects of an overview and, if `is_deep`, the names that were removed, because their
@@ -210,7 +219,7 @@ pub async fn verify(volume: &mut Volume, args: &Verify, output: &Output) -> Outc
     let Given { items, failures } = match &overview {
         Some(overview) => {
             let items = all_items(overview, args.deep, output);
-            Given { items, ..Given::default() }
+            Given::from(items)
         }
         None => given(volume, &args.names, async |it| listed(volume, it, output).await).await,
     };
@@ -369,7 +378,7 @@ async fn repair_items(
 /// Reads every block of all objects and repairs damage, unless another process does. Continues the
 /// last scrub if it was interrupted.
 async fn scrub(volume: &mut Volume, tally: &mut ObjectTally<'_>) -> Result<(), Failure> {
-    let items = listed(volume, "", tally.output).await?;
+    let Given { items, .. } = listed(volume, "", tally.output).await?;
     let lengths: BTreeMap<_, _> =
         items.iter().map(|item| (item.name.clone(), item.length)).collect();
     let shares = Shares::of(volume, &items, tally.output);
@@ -554,20 +563,20 @@ pub async fn promote(args: &Promote, output: &Output) -> Outcome {
 async fn chosen(
     volume: &Volume,
     objects: &Objects,
-    below: impl AsyncFn(&str) -> Result<Vec<Item>, Failure>,
+    below: impl AsyncFn(&str) -> Result<Given, Failure>,
 ) -> Result<Given, Failure> {
     match objects.all {
-        true => Ok(Given { items: below("").await?, ..Given::default() }),
+        true => below("").await,
         false => Ok(given(volume, &objects.names, below).await),
     }
 }
 
 /// Returns the objects to promote whose names begin with a prefix. Those that have waited longest
 /// come first.
-async fn waiting(volume: &Volume, prefix: &str, output: &Output) -> Result<Vec<Item>, Failure> {
+async fn waiting(volume: &Volume, prefix: &str, output: &Output) -> Result<Given, Failure> {
     let waiting = volume.backlog(prefix).await;
     if waiting.is_empty() && prefix.is_empty() {
-        return Ok(Vec::new());
+        return Ok(Given::default());
     }
     // Fails if no object has a name with this prefix.
     let objects = listing::list(volume, prefix, GetOptions::default(), output).await?.objects;
@@ -575,7 +584,7 @@ async fn waiting(volume: &Volume, prefix: &str, output: &Output) -> Result<Vec<I
         let length = objects.get(&name).map_or(0, |listed| listed.length);
         Item::listed(name, length)
     };
-    Ok(waiting.into_iter().map(item).collect())
+    Ok(waiting.into_iter().map(item).collect::<Vec<_>>().into())
 }
 
 /// Converts objects of other codes to the volume's code. Returns the worst exit code.

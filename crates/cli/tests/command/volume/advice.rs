@@ -236,9 +236,7 @@ fn nodes_inside_each_other_and_the_volume_file_inside_a_node_are_refused() {
 fn an_object_that_is_lost_with_its_name_is_counted() {
     let tank = Tank::new(3, "2+1");
     tank.put(&"я".repeat(120), b"small");
-    let manifests =
-        || tank.files().into_iter().filter(|path| path.to_str().unwrap().contains("manifests/"));
-    manifests().for_each(|file| fs::write(file, "damaged").unwrap());
+    manifests_of(&tank).for_each(|file| fs::write(file, "damaged").unwrap());
     for (command, more) in
         [("verify", ""), ("verify", "--deep"), ("repair", ""), ("repair", "--scrub")]
     {
@@ -247,4 +245,28 @@ fn an_object_that_is_lost_with_its_name_is_counted() {
         let told = tank.run(command, &more).expect(exit::LOST);
         assert!(told.stderr.contains("cannot be told"), "{command} {more:?}: {told}");
     }
+    // Also among the objects of a folder, where another one is whole.
+    let tank = Tank::new(3, "2+1");
+    tank.put(&format!("p/{}", "я".repeat(120)), b"small");
+    manifests_of(&tank).for_each(|file| fs::write(file, "damaged").unwrap());
+    let back = tank.path("back");
+    for is_alone in [true, false] {
+        for (command, more) in [
+            ("verify", args!["p/"].to_vec()),
+            ("repair", args!["p/"].to_vec()),
+            ("get", args!["--recursive", "p", &back].to_vec()),
+        ] {
+            let told = tank.run(command, &more).expect(exit::LOST);
+            assert!(told.stderr.contains("cannot be told"), "{command}: {told}");
+        }
+        if is_alone {
+            tank.put("p/whole", b"whole");
+        }
+    }
+    assert_eq!(fs::read(back.join("whole")).unwrap(), b"whole");
+}
+
+/// The manifests of all nodes.
+fn manifests_of(tank: &Tank) -> impl Iterator<Item = PathBuf> {
+    tank.files().into_iter().filter(|path| path.to_str().unwrap().contains("manifests/"))
 }
